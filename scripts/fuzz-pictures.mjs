@@ -1,15 +1,14 @@
 #!/usr/bin/env node
+import { parseArgs } from "node:util";
 // Damages pictures of every format (bytes, lengths, ends, texts) and reads their texts and their pixels: each is read or
 // refused in one sentence, soon.
 //   node scripts/fuzz-pictures.mjs [--minutes 10] [--seed 1] [--format webp] [--texts]
 // --format takes the files of one format, --texts reads texts alone.
 // A finding names its seed; --seed SEED --minutes 0 repeats that one.
-import { parseArgs } from "node:util";
 import sharp from "sharp";
 import { LatentkitError } from "#src/base/errors.js";
 import { encodeItem } from "#src/io/files/save-images.js";
-import { decodePicture, readStill } from "#src/io/pictures/decode.js";
-import { pictureTexts } from "#src/io/pictures/texts.js";
+import { decodePicture, pictureTexts, readStill } from "#src/io/pictures/decode.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { seededRandom } from "./seeded-random.mjs";
 

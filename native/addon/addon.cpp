@@ -1,7 +1,6 @@
 #include <new>
 #include <string>
 
-#include "args.h"
 #include "operations.h"
 #include "worker.h"
 

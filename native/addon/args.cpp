@@ -1,4 +1,4 @@
-#include "args.h"
+#include "operations.h"
 
 #include <cmath>
 #include <cstdio>

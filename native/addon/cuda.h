@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "args.h"
 #include "engine_cuda.h"
+#include "operations.h"
 
 namespace latentkit {
 

@@ -4,7 +4,7 @@
 #include <new>
 #include <string>
 
-#include "args.h"
+#include "operations.h"
 
 namespace latentkit {
 namespace {

@@ -21,15 +21,7 @@ export const FLOORS = {
     "testing/",
   ],
   native: ["*", "cuda/"],
-  tensor: [
-    "*",
-    "sampling/",
-    "tensor",
-    "shape",
-    "device/",
-    "random uniform ops resize items latents channels parts",
-    "image/",
-  ],
+  tensor: ["*", "sampling/", "tensor", "shape", "device/", "random ops resize items latents channels parts", "image/"],
   io: ["*", "json/", "python-text safetensors", "png/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [
@@ -48,7 +40,7 @@ export const FLOORS = {
   ],
   "host/checkpoint/runtime": ["*", "devices/", "client", "remote/"],
   "host/checkpoint/weights": ["stored", "gguf/ packed/", "*"],
-  "host/sampling": ["solver sum", "solvers/", "*"],
+  "host/sampling": ["solver", "solvers/", "*"],
   nodes: ["*", "core/", "ext/ ipadapter/", "index", "invoke"],
   graph: ["*", "validation/ workflow/", "validate", "memory/", "disk-cache/", "surroundings", "execution/", "execute"],
   render: [
@@ -69,7 +61,7 @@ export const FLOORS = {
   cli: ["terminal", "table/", "*", "batch/ reproducible/", "commands/", "main"],
   service: ["log", "agent/", "hooks/", "batch/ web/", "parts", "server/ store-runner", "worker/", "index postgres"],
   "service/web": ["page/", "shown-graph", "*", "routes"],
-  "service/web/page": ["api/", "parts/", "library batch/", "graph/", "runs/", "pictures/", "token", "main"],
+  "service/web/page": ["api", "parts/", "library batch/", "graph/", "runs/", "pictures/", "token", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

@@ -5,8 +5,9 @@ import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 
 export const loadExpress = () => require("express") as typeof import("express");
-/** A font of 5 x 7 pixels. */
-export const loadFont = () => require("oled-font-5x7") as typeof import("oled-font-5x7");
+/** A font: five columns for each character of `lookup`, from the left; the lowest bit of a column is its top pixel. */
+export const loadFont = () =>
+  require("oled-font-5x7") as { readonly fontData: readonly number[]; readonly lookup: readonly string[] };
 export const loadKoffi = () => require("koffi") as typeof import("koffi");
 export const loadOpenTelemetry = () => require("@opentelemetry/api") as typeof import("@opentelemetry/api");
 export const loadPg = () => require("pg") as typeof import("pg");

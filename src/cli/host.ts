@@ -1,5 +1,5 @@
 import { onAbort } from "../base/abort.js";
-import { gigabytes, type NetworkMemory } from "../base/network-memory.js";
+import { gigabytes, type NetworkMemory } from "../base/bytes.js";
 import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/host.js";

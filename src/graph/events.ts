@@ -1,5 +1,5 @@
+import type { NetworkMemory } from "../base/bytes.js";
 import type { LatentkitError } from "../base/errors.js";
-import type { NetworkMemory } from "../base/network-memory.js";
 
 /** UI results of one node: lists by key, as ComfyUI's clients read them. */
 export type NodeUi = Record<string, unknown[]>;

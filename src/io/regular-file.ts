@@ -52,6 +52,19 @@ export function readRegularSync(path: string, most: number): Buffer | undefined 
   }
 }
 
+const MAX_TEXT_BYTES = 2 ** 20;
+
+/** Text of a file of at most 1 MiB; undefined for a longer one, and for anything but a file. Throws the system's errors. */
+export function readBoundedText(path: string): string | undefined {
+  const descriptor = openSync(path, READ_FLAGS);
+  try {
+    const stats = fstatSync(descriptor);
+    return stats.isFile() && stats.size <= MAX_TEXT_BYTES ? readFileSync(descriptor, "utf8") : undefined;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 function requireFile(stats: Stats): void {
   if (stats.isFile()) return;
   const code = stats.isDirectory() ? "EISDIR" : stats.isFIFO() ? "a pipe" : "a device";

@@ -15,8 +15,8 @@ import {
 import { type ApiNode, toApiGraph } from "../graph/workflow/convert.js";
 import { otherFormat, START_BYTES } from "../host/checkpoint/files/other-format.js";
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
+import { pictureTexts } from "../io/pictures/decode.js";
 import { HEAD_BYTES, pictureKind } from "../io/pictures/format.js";
-import { pictureTexts } from "../io/pictures/texts.js";
 import { decodeText, openRegularSync } from "../io/regular-file.js";
 import { registry as builtIns } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <utility>
 
-#include "args.h"
 #include "operations.h"
 #include "worker.h"
 

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "args.h"
 #include "lk_libm.h"
 #include "operations.h"
 

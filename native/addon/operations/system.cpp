@@ -12,7 +12,6 @@
 #include <malloc.h>
 #endif
 
-#include "args.h"
 #include "operations.h"
 
 namespace latentkit {

@@ -1,5 +1,4 @@
 // Quantised weights.
-#include "args.h"
 #include "operations.h"
 
 namespace latentkit {

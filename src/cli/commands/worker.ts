@@ -2,7 +2,7 @@ import { loadConfig } from "../../render/config/load-config.js";
 import { shownAddress } from "../../render/config/secrets.js";
 import { deviceFlags } from "../host.js";
 import type { Run } from "../table/commands.js";
-import { linesOf, untilStopped } from "../until-stopped.js";
+import { linesOf, untilStopped } from "./serve.js";
 
 export const run: Run<"worker"> = async (args, terminal, signal) => {
   const running = args.get("concurrency");

@@ -1,16 +1,18 @@
+import { realpath } from "node:fs/promises";
 import type { MessagePort } from "node:worker_threads";
+import { LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
-import type { Host } from "../host.js";
+import type { Host, NamedModels, Provenance } from "../host.js";
 import { FileHashes, StoredHashes } from "./files/file-hashes.js";
 import { MODELS_RULE } from "./files/kinds.js";
-import { ModelFolders } from "./files/model-folders.js";
-import { listedBy, withAbilities } from "./listing-host.js";
+import { type ModelFile, ModelFolders } from "./files/model-folders.js";
+import { embeddingsOf, listedBy, withAbilities } from "./listing-host.js";
 import { ModelLoader } from "./loader/model-loader.js";
-import { provenanceOf } from "./reports/provenance.js";
 import { createRuntime } from "./runtime/client.js";
 import { RemoteRuntime } from "./runtime/remote/remote-runtime.js";
 import type { Runtime, RuntimeOptions } from "./session/runtime.js";
 import type { ModelSettings } from "./settings.js";
+import { findEmbedding } from "./text-encoder/embeddings.js";
 
 /** Options of `createCheckpointHost`. */
 export interface CheckpointHostOptions extends Omit<ModelSettings, "folders"> {
@@ -78,4 +80,56 @@ function hostOf(folders: ModelFolders, runtime: Runtime, hashes: Pick<FileHashes
     loadFile: (kind, name, _signal, settings, warn) => loader.file(kind, name, settings, warn),
     provenance: (files, signal) => provenanceOf(files, { folders, hashes, runtime }, signal),
   };
+}
+
+/** Everything from which a host knows how its pictures were made. */
+interface ProvenanceSource {
+  readonly folders: ModelFolders;
+  readonly hashes: Pick<FileHashes, "sha256">;
+  readonly runtime: Pick<Runtime, "describe">;
+}
+
+/**
+ * Returns the hashes of the model files that these names mean, and the runtime as far as networks of these files have run
+ * in it. A file that cannot be found or read is left out: a branch that did not run may name it. Rejects with
+ * the signal's reason. @internal
+ */
+export async function provenanceOf(
+  { files, texts }: NamedModels,
+  { folders, hashes, runtime }: ProvenanceSource,
+  signal?: AbortSignal,
+): Promise<Provenance> {
+  const found = new Map<string, ModelFile>();
+  const add = (find: () => ModelFile | undefined) => {
+    const file = orNone(find);
+    if (file !== undefined) found.set(`${file.kind}/${file.name}`, file);
+  };
+  for (const { kind, name } of files) add(() => folders.find(kind, name));
+  for (const word of new Set(texts.flatMap(embeddingsOf))) add(() => findEmbedding(folders, word).file);
+  const models: Record<string, string> = {};
+  const paths = new Set<string>();
+  for (const [name, { path }] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    try {
+      models[name] = await hashes.sha256(path, signal);
+      paths.add(await realpath(path));
+    } catch (error) {
+      if (signal?.aborted) throw error;
+    }
+  }
+  const { version, device, threads, networks } = runtime.describe();
+  const own = networks.filter((network) => network.files.every((file) => paths.has(file)));
+  if (own.length === 0 || version === undefined || device === undefined) return { models };
+  const plans = new Map(own.map(({ label, plan }) => [label, plan]));
+  const sorted = Object.fromEntries([...plans].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { models, runtime: { name: "onnxruntime-node", version, ...device, threads, plans: sorted } };
+}
+
+/** A name that leads out of the folders, or that several files share, does not name a file. */
+function orNone(find: () => ModelFile | undefined): ModelFile | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof LatentkitError) return undefined;
+    throw error;
+  }
 }

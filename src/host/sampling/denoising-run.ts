@@ -8,19 +8,20 @@ import { type Denoiser, Estimator } from "./estimator.js";
 import type { GuidanceMethod, GuidedEstimate } from "./guiders.js";
 import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
-import type { Guided, SolverContext } from "./solver.js";
-import { StepMemory } from "./step-memory.js";
 import {
   Estimate,
   flatTerms,
+  type Guided,
   isItself,
   isRepeatable,
   type LatentTerm,
   type RepeatedSum,
   repeatedSumOf,
+  type SolverContext,
   sumOfFlat,
   tensorOf,
-} from "./sum.js";
+} from "./solver.js";
+import { StepMemory } from "./step-memory.js";
 
 /** One step of a sampler that is done. */
 export class SampledStep {

@@ -6,7 +6,7 @@ import { cropped, joined, narrowed, repeated } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model } from "../types.js";
 import { type Area, clipped, type Entry, feathered, sameArea } from "./conditioning.js";
-import { type RepeatedSum, sumOf } from "./sum.js";
+import { type RepeatedSum, sumOf } from "./solver.js";
 
 /** A model that can denoise. */
 export type Denoiser = Model & Required<Pick<Model, "predict">>;

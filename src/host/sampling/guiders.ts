@@ -5,7 +5,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Guidance, GuidanceStep, Model } from "../types.js";
 import { withSharedOptions } from "./conditioning.js";
 import type { Estimates } from "./estimator.js";
-import { Estimate } from "./sum.js";
+import { Estimate } from "./solver.js";
 
 /** A model and how its estimates for several conditionings become one: the value of a GUIDER socket. */
 export type Guider = { readonly model: Model } & (

@@ -1,6 +1,6 @@
 import { releaseMemory } from "../../tensor/deferred-values.js";
 import { Tensor } from "../../tensor/tensor.js";
-import type { Estimate } from "./sum.js";
+import type { Estimate } from "./solver.js";
 
 /** Tensors of a run that are followed at most: more than one step needs. */
 const MOST_USED = 32;

@@ -23,8 +23,7 @@ import {
   seed,
   sigmas,
 } from "../inputs.js";
-import { cfgFactor } from "./guiders.js";
-import { samplerName } from "./samplers.js";
+import { cfgFactor, samplerName } from "./samplers.js";
 
 const RESULT_AND_ESTIMATE = [
   { name: "output", type: "LATENT" },

@@ -4,9 +4,8 @@ import { TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/
 import type { Checkpoint, Clip, Conditioning, Latent, LoaderSettings, Pipe, Warn } from "../../host/types.js";
 import { composite } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
-import { loraStrength, withLora } from "../core/adapters.js";
-import { emptyLatent, latentBatch, latentSide } from "../core/empty-latents.js";
-import { checkpointName } from "../core/loaders.js";
+import { emptyLatent, latentBatch, latentSide } from "../core/latent.js";
+import { checkpointName, loraStrength, withLora } from "../core/loaders.js";
 import { defineNode } from "../define.js";
 import { lacking, loadHostCheckpoint, loadHostFile } from "../host-files.js";
 import { boolean, choice, clip, conditioning, int, latent, list, mask, model, pipe, text, vae } from "../inputs.js";

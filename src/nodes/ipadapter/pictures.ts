@@ -3,11 +3,10 @@ import { firstChannels } from "../../tensor/channels.js";
 import { clampToUnit, convolved, gaussianWeights } from "../../tensor/image/filters.js";
 import { scale } from "../../tensor/ops.js";
 import { cropped, joined } from "../../tensor/parts.js";
-import { createGenerator } from "../../tensor/random.js";
+import { createGenerator, uniforms } from "../../tensor/random.js";
 import { resizeImage } from "../../tensor/resize.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { uniforms } from "../../tensor/uniform.js";
 
 /** Side of the pictures that encoders take. */
 const SIDE = 224;

@@ -5,9 +5,8 @@ import { makeEach } from "../../io/files/output-path.js";
 import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
 import { decodePng, encodePng } from "../../io/png/png.js";
 import { readRegular } from "../../io/regular-file.js";
-import { drawDifference } from "./difference-picture.js";
+import { drawDifference, type PixelDifference, pixelDifference, widePicture } from "./difference-picture.js";
 import type { OutputFact, PictureFact, RenderedOutput } from "./outputs.js";
-import { type PixelDifference, pixelDifference, widePicture } from "./pixel-difference.js";
 
 /** Snapshots that are written: none, only missing ones, or also those that differ. */
 export type SnapshotWrites = "none" | "missing" | "all";

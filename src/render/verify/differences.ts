@@ -7,8 +7,7 @@ import type { Host, RuntimeRecord } from "../../host/host.js";
 import { InputFiles } from "../../io/files/input-files.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { createOrigins, type Origins } from "../receipt/origins.js";
-import { unknownFields } from "../receipt/read.js";
-import { provenanceFields, type Receipt } from "../receipt/receipt.js";
+import { provenanceFields, type Receipt, unknownFields } from "../receipt/receipt.js";
 import { REDACTED } from "../redact.js";
 import { defaultHost, defaultRegistry } from "../surroundings.js";
 

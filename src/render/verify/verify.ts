@@ -14,8 +14,14 @@ import type { RawImage } from "../../io/png/raw-image.js";
 import { textKeys } from "../../io/png/text-chunks.js";
 import { type NodeDefinition, needsNetwork } from "../../nodes/define.js";
 import { chooseDevice } from "../../tensor/device/device.js";
-import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
-import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
+import {
+  createCounter,
+  MAX_RECEIPT_CHARACTERS,
+  MAX_RECEIPT_ENTRIES,
+  type Receipt,
+  readReceipt,
+  textHash,
+} from "../receipt/receipt.js";
 import { type RenderOptions, render } from "../render.js";
 import { defaultRegistry } from "../surroundings.js";
 import { type Comparison, compareReceipt, type Difference, versionDifference } from "./differences.js";

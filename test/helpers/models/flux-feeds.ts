@@ -1,8 +1,7 @@
 import { Tensor } from "latentkit";
 import { FLUX_KINDS, type FluxConfig } from "#src/host/checkpoint/flux/config.js";
-import { changeEmbeddings, fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
-import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
-import { fluxAxes, fluxPositions } from "#src/host/checkpoint/flux/positions.js";
+import { changeEmbeddings, fluxEmbeddings } from "#src/host/checkpoint/flux/model.js";
+import { fluxAxes, fluxPositions, joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
 import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 
 /** Sizes of the golden model flux_dev. */

@@ -2,14 +2,18 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
-import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/positions.js";
+import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/patches.js";
 import { type RotationTables, rotationTables, timeEmbeddings } from "#src/host/checkpoint/networks/sinusoids.js";
 import { buildQwenImage, type QwenImageConfig, qwenImageEmbeddings } from "#src/host/checkpoint/qwen-image/build.js";
 import { buildQwenImageControl, qwenImageControlPart } from "#src/host/checkpoint/qwen-image/control.js";
 import { qwenImagePositions } from "#src/host/checkpoint/qwen-image/model.js";
 import { qwenImagePart } from "#src/host/checkpoint/qwen-image/recognise.js";
-import { seenPicture } from "#src/host/checkpoint/text-encoder/qwen-pictures.js";
-import { buildQwenVision, qwenVisionPart, visionFeeds } from "#src/host/checkpoint/text-encoder/qwen-vision.js";
+import {
+  buildQwenVision,
+  qwenVisionPart,
+  seenPicture,
+  visionFeeds,
+} from "#src/host/checkpoint/text-encoder/qwen-vision.js";
 import { buildQwen3, type Qwen3Config, qwen3Part } from "#src/host/checkpoint/text-encoder/qwen3.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "#src/host/checkpoint/vae/build.js";
 import { recogniseVae } from "#src/host/checkpoint/vae/recognise.js";

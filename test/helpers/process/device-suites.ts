@@ -1,7 +1,7 @@
 /** Below build/test: what computes on tensors, golden vectors, nodes, graphs, pictures. Not what only reads texts. */
 export const SUITES: readonly string[] = [
   ...["ops", "random", "tensor"].map((name) => `unit/tensor/${name}.test.js`),
-  ...["png", "pixel-hash"].map((name) => `unit/io/png/${name}.test.js`),
+  "unit/io/png/png.test.js",
   ...["core", "ext"].map((folder) => `unit/nodes/${folder}/**/*.test.js`),
   ...["core-nodes-golden", "frozen-inputs", "invoke", "values"].map((name) => `unit/nodes/${name}.test.js`),
   "unit/host/*.test.js",

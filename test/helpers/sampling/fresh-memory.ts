@@ -1,5 +1,4 @@
-import type { SolverContext } from "#src/host/sampling/solver.js";
-import { sumOf } from "#src/host/sampling/sum.js";
+import { type SolverContext, sumOf } from "#src/host/sampling/solver.js";
 
 /** The part of a solver's context that computes latents, each in new memory. */
 export const freshMemory: Pick<SolverContext, "sum" | "next" | "combined" | "written" | "keepOnly"> = {

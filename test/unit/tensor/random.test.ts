@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Card, createGenerator, LatentkitError, randn, Tensor } from "latentkit";
 import { scale } from "#src/tensor/ops.js";
-import { scaledRandn } from "#src/tensor/random.js";
+import { scaledRandn, uniforms } from "#src/tensor/random.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
 import { golden } from "../../helpers/tensor/golden.js";
 
@@ -200,5 +200,22 @@ describe("randn, misuse", () => {
     refuses(() => randn([1e6, 1e6], { seed: 0 }), /at most 1073741824 elements/);
     refuses(() => randn([1, -4], { seed: 0 }), /whole numbers from 0, received -4/);
     refuses(() => randn([1.5], { seed: 0 }), /received 1.5/);
+  });
+});
+
+describe("uniforms", () => {
+  it("takes the low 24 bits of MT19937's words", () => {
+    // the generator's published first outputs for seed 5489
+    const words = [3499211612, 581869302, 3890346734, 3586334585, 545404204];
+    const expected = words.map((word) => (word % 2 ** 24) / 2 ** 24);
+    assert.deepEqual([...uniforms([5], 5489).data], expected);
+  });
+
+  it("goes on behind the first state", () => {
+    const { data } = uniforms([2, 700], 5489);
+    assert.equal(new Set(data).size > 1390, true);
+    assert.ok(data.every((value) => value >= 0 && value < 1));
+    // the ten-thousandth output of std::mt19937, which C++ requires
+    assert.equal(uniforms([10_000], 5489).data[9999], (4123659995 % 2 ** 24) / 2 ** 24);
   });
 });

@@ -1,9 +1,111 @@
-import { describe, type LatentkitError } from "../../../base/errors.js";
-import { CHROMA_CLIP, FLUX_CLIP } from "../flux/clip.js";
-import { SD3_CLIP } from "../sd3/clip.js";
-import type { JoinedFamily } from "../text-encoder/joined-clip.js";
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { joined, narrowed } from "../../../tensor/parts.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import type { Conditioning } from "../../types.js";
+import type { ModelPart } from "../session/model-part.js";
+import type { Runtime } from "../session/runtime.js";
+import type { Encodings, JoinedFamily } from "../text-encoder/joined-clip.js";
+import { Qwen3Clip, type Qwen3Config, type Qwen3Reading } from "../text-encoder/qwen3.js";
 import type { EncoderName, StableDiffusionFamily } from "../text-encoder/recognise.js";
+import { tokenizeFlux2 } from "../tokenizer/qwen.js";
 import { unsupported } from "../weights/stored.js";
+
+/** T5 makes the context, CLIP-L the pooled text. */
+const FLUX_CLIP: JoinedFamily = {
+  name: "Flux",
+  type: "flux",
+  encoders: ["l", "t5"],
+  isPartial: false,
+  fewest: 256,
+  emptyEnds: true,
+  // all layers share the pooled text
+  clipFamily: "sd1",
+  hasLayers: false,
+  combine: ({ l, t5 }) => [t5!, { pooled_output: l![1].pooled_output }],
+};
+
+/** T5 alone makes the context. */
+const CHROMA_CLIP: JoinedFamily = {
+  ...FLUX_CLIP,
+  name: "Chroma",
+  type: "chroma",
+  encoders: ["t5"],
+  fewest: 1,
+  // decisions: Weights of Chroma's tokens are measured from padding
+  emptyEnds: false,
+  combine: ({ t5 }) => [t5!, {}],
+};
+
+/** Layers whose inputs are the context: a quarter, half and three quarters of the way. */
+const FLUX2_STATES = [9, 18, 27];
+const FLUX2_LAYERS = FLUX2_STATES.at(-1)! + 1;
+const FLUX2_READING: Qwen3Reading = { states: FLUX2_STATES, fewest: 512, tokenize: tokenizeFlux2 };
+const LAYER = /^model\.layers\.(\d+)\./;
+
+/** The clip of Flux.2 klein. Throws model.unsupported for a model with fewer layers than it reads. */
+export function flux2Clip(runtime: Runtime, part: ModelPart<Qwen3Config>): Qwen3Clip {
+  const { config, weights } = part;
+  if (config.layers < FLUX2_LAYERS)
+    throw unsupported(
+      part.file.name,
+      `a text encoder Qwen3 of ${FLUX2_LAYERS} layers for Flux.2`,
+      `one of ${config.layers}`,
+    );
+  // layers after the last state are neither loaded nor counted
+  const used = [...weights].filter(([key]) => Number(LAYER.exec(key)?.[1] ?? 0) < FLUX2_LAYERS - 1);
+  return new Qwen3Clip(runtime, part.with({ ...config, layers: FLUX2_LAYERS }, new Map(used)), FLUX2_READING);
+}
+
+/** Numbers of a token of CLIP-L and of CLIP-G, which are zeros where one of them is missing. */
+const WIDTHS = { l: 768, g: 1280 } as const;
+
+/**
+ * CLIP's encoders side by side make the first tokens, T5 those after them. Without T5 the model fills their numbers with
+ * zeros. @internal
+ */
+export const SD3_CLIP: JoinedFamily = {
+  name: "SD 3",
+  type: "sd3",
+  encoders: ["l", "g", "t5"],
+  isPartial: true,
+  fewest: 77,
+  emptyEnds: true,
+  // the layer before the last, without a final norm
+  clipFamily: "sdxl",
+  hasLayers: true,
+  combine: combineSd3,
+};
+
+function combineSd3({ l, g, t5 }: Encodings): Conditioning[number] {
+  const first = l === undefined && g === undefined ? undefined : sideBySide(l?.[0], g?.[0]);
+  const pooled_output = joined([pooledOf(l, "l"), pooledOf(g, "g")], 1);
+  if (first === undefined && t5 === undefined)
+    throw new LatentkitError("value.invalid", "Prompt: expected a text for one of SD 3's encoders, received none.");
+  if (first === undefined || t5 === undefined) return [(first ?? t5)!, { pooled_output }];
+  return [joined([widened(first, t5.shape[2]!), t5], 1), { pooled_output }];
+}
+
+/** The tokens of both, as many as the shorter has, with zeros for CLIP-L if it is missing. */
+function sideBySide(l: Tensor | undefined, g: Tensor | undefined): Tensor {
+  const length = Math.min(...[l, g].flatMap((tokens) => tokens?.shape[1] ?? []));
+  const cut = (tokens: Tensor): Tensor => narrowed(tokens, 1, 0, length);
+  if (g === undefined) return cut(l!);
+  return joined([l === undefined ? Tensor.zeros([1, length, WIDTHS.l]) : cut(l), cut(g)], 2);
+}
+
+function widened(tokens: Tensor, width: number): Tensor {
+  const [items, length, own] = tokens.shape as [number, number, number];
+  if (own > width) {
+    const message = `Text encoders of SD 3: expected a T5 of at least ${own} numbers of a token, as CLIP's have, received ${width}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  return own === width ? tokens : joined([tokens, Tensor.zeros([items, length, width - own])], 2);
+}
+
+function pooledOf(entry: Conditioning[number] | undefined, name: keyof typeof WIDTHS): Tensor {
+  const pooled = entry?.[1].pooled_output;
+  return pooled instanceof Tensor ? pooled : Tensor.zeros([1, WIDTHS[name]]);
+}
 
 /** Families of CLIP's encoders that are loaded alone, by the input `type` of their loader. */
 export const CLIP_TYPES: Readonly<Record<string, readonly StableDiffusionFamily[]>> = {
@@ -27,13 +129,13 @@ const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"]
 
 /** Why a file with these encoders cannot be loaded with a type; undefined if it can. */
 export function typeRefusal(file: string, names: readonly EncoderName[], type: string): LatentkitError | undefined {
-  const joined = JOINED_CLIPS.find((family) => family.type === type);
+  const together = JOINED_CLIPS.find((family) => family.type === type);
   const isForeign = (name: EncoderName): boolean => {
-    if (joined !== undefined) return !joined.encoders.some((own) => own === name);
+    if (together !== undefined) return !together.encoders.some((own) => own === name);
     if (name === "qwen2.5-vl") return OTHER_QWEN25_TYPES.includes(type);
     return name !== "qwen3" && CLIP_TYPES[type] === undefined;
   };
-  const name = names.find((each) => isForeign(each) || (each === "t5" && joined === undefined));
+  const name = names.find((each) => isForeign(each) || (each === "t5" && together === undefined));
   if (name === undefined) return undefined;
   const [words, own] = LANGUAGE_MODELS[name] ?? [name, Object.keys(CLIP_TYPES)];
   const joining = JOINED_CLIPS.flatMap(({ type, encoders }) => (encoders.some((each) => each === name) ? [type] : []));

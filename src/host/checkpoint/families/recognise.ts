@@ -1,11 +1,16 @@
 import { YieldTimer } from "../../../base/abort.js";
+import type { ControlSizes } from "../diffusion/control-pictures.js";
 import type { CheckpointParts, ModelFamily, RecognisedCheckpoint } from "../diffusion/family.js";
 import { flux } from "../flux/recognise.js";
+import { hasQwenImageControl, qwenImageControlPart } from "../qwen-image/control.js";
 import { qwenImage } from "../qwen-image/recognise.js";
-import { type ModelHeader, unwrappedFile } from "../recognition/part.js";
+import { type ModelHeader, type Part, unwrappedFile } from "../recognition/part.js";
+import { foreignKind } from "../recognition/refusal.js";
 import { sd3 } from "../sd3/recognise.js";
 import { stableDiffusion } from "../unet/stable-diffusion.js";
+import { unsupported } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
+import { hasZImageControl, zImageControlPart } from "../z-image/control.js";
 import { zImage } from "../z-image/recognise.js";
 
 /** The families, in the order in which a file is tried. The last one refuses all other files, by name. */
@@ -37,4 +42,21 @@ function partsOf(whole: ModelHeader): Generator<undefined, CheckpointParts> {
   const file = unwrappedFile(whole, (weights) => FAMILIES.some(({ has }) => has(weights)));
   const family = FAMILIES.find(({ has }) => has(file.weights)) ?? FAMILIES.at(-1)!;
   return family.parts(file);
+}
+
+/** A model patch of a file. */
+interface RecognisedPatch {
+  /** Family of the models that take it. */
+  readonly family: "z-image" | "qwen-image";
+  readonly part: Part<ControlSizes>;
+}
+
+const EXPECTED = "a control net of Z-Image (Fun) or Qwen-Image (DiffSynth)";
+
+/** Recognises a model patch. Throws model.unsupported for other files, by name, and model.invalid. */
+export function recogniseModelPatch(whole: ModelHeader): RecognisedPatch {
+  const file = unwrappedFile(whole, (weights) => hasZImageControl(weights) || hasQwenImageControl(weights));
+  if (hasZImageControl(file.weights)) return { family: "z-image", part: zImageControlPart(file) };
+  if (hasQwenImageControl(file.weights)) return { family: "qwen-image", part: qwenImageControlPart(file) };
+  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
 }

@@ -3,8 +3,8 @@ import { dirname, join, resolve } from "node:path";
 import { YAMLParseError } from "yaml";
 import { LatentkitError } from "../../../base/errors.js";
 import { isObject } from "../../../base/options.js";
+import { readBoundedText } from "../../../io/regular-file.js";
 import { readYaml } from "../../../io/yaml.js";
-import { readBoundedText } from "./bounded-text.js";
 import { kindOf, type ModelKind } from "./kinds.js";
 
 /** Folders that a file may list. */

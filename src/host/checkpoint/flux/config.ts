@@ -1,5 +1,5 @@
 import type { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
-import { FLUX_PLACES, FLUX2_PLACES, type TokenPlaces } from "./positions.js";
+import { FLUX_PLACES, FLUX2_PLACES, type TokenPlaces } from "./patches.js";
 
 /** Sizes of a transformer of Flux's blocks. */
 export interface FluxConfig extends StreamSizes {

@@ -8,23 +8,26 @@ import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "..
 import { Recent } from "../files/recent.js";
 import type { LoraTarget } from "../lora/places.js";
 import { takingInputs } from "../lora/recognise.js";
-import { rotationTables } from "../networks/sinusoids.js";
+import { rotationTables, sinusoids, timeEmbeddings } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { buildFlux, fluxWork } from "./build.js";
-import { FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
-import { changeEmbeddings, fluxEmbeddings } from "./embeddings.js";
+import { changesIn, FLUX_KINDS, type FluxConfig, type FluxKindName } from "./config.js";
 import { fluxPlaces } from "./lora.js";
-import { joinedTokens, patchesOf, pictureOf } from "./patches.js";
-import { fluxAxes, fluxPositions, type ReferencePlaces } from "./positions.js";
 import {
   FLUX_PATCHES,
+  fluxAxes,
+  fluxPositions,
+  joinedTokens,
+  patchesOf,
   patchesOfReferences,
+  pictureOf,
   REFERENCES,
+  type ReferencePlaces,
   type References,
   referencesBy,
   standAlike,
-} from "./references.js";
+} from "./patches.js";
 
 /** Sizes of texts, areas and references whose rotations stay computed in a run. */
 const MOST_ROTATIONS = 8;
@@ -204,4 +207,32 @@ function modelUnits(latent: Tensor, { scaleFactor, shiftFactor }: LatentFormat):
   const out = Tensor.unfilled(latent.shape);
   for (let i = 0; i < out.size; i++) out.data[i] = Math.fround(latent.data[i]! - shiftFactor) * scaleFactor;
   return out;
+}
+
+/** Factor of numbers before they are embedded. */
+const FACTOR = 1000;
+
+// one rounding an operation, as in the source
+const factored = (value: number): number => Math.fround(Math.fround(value) * FACTOR);
+
+/** Embeddings [n, 256] of noise levels, or of guidances. @internal */
+export const fluxEmbeddings = (values: readonly number[]): Tensor => timeEmbeddings(values.map(factored));
+
+/**
+ * Inputs [n, changes, inputs] of Chroma's approximator for noise levels: for each change the embedded level, a guidance of 0
+ * and the number of the change. @internal
+ */
+export function changeEmbeddings(
+  levels: readonly number[],
+  config: Pick<FluxConfig, "doubleBlocks" | "singleBlocks" | "approximator">,
+): Tensor {
+  const { inputs } = config.approximator!;
+  const count = changesIn(config);
+  const numbers = Array.from({ length: count }, (_, index) => sinusoids(factored(index), inputs / 2));
+  const guidance = sinusoids(0, inputs / 4);
+  const rows = levels.flatMap((level) => {
+    const time = sinusoids(factored(level), inputs / 4);
+    return numbers.flatMap((number) => [...time, ...guidance, ...number]);
+  });
+  return Tensor.from(rows, [levels.length, count, inputs]);
 }

@@ -2,24 +2,22 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { isObject } from "../../../base/options.js";
+import { readBoundedText } from "../../../io/regular-file.js";
 import { LATENT_FORMATS } from "../../../tensor/sampling/latent-format.js";
 import { type ModelSampling, modelSampling } from "../../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Clip, Vae } from "../../types.js";
 import { CheckpointModel } from "../diffusion/model.js";
 import { ofFamily, type Reading } from "../diffusion/sampling.js";
-import { readBoundedText } from "../files/bounded-text.js";
 import { MODEL_INDEX } from "../files/listing.js";
 import type { ModelFile } from "../files/model-folders.js";
 import { OnnxModel } from "../session/onnx-model.js";
 import type { Runtime } from "../session/runtime.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import type { EmbeddingRows } from "../text-encoder/embeddings.js";
-import { ExportedTextEncoder } from "../text-encoder/exported.js";
-import { CheckpointClip, ownLayer } from "../text-encoder/model.js";
+import { CheckpointClip, ExportedTextEncoder, ownLayer } from "../text-encoder/model.js";
 import type { StableDiffusionFamily } from "../text-encoder/recognise.js";
 import { ExportedUnet } from "../unet/exported.js";
-import { ExportedVae } from "../vae/exported.js";
-import { CheckpointVae } from "../vae/model.js";
+import { CheckpointVae, ExportedVae } from "../vae/model.js";
 import { invalid, type NamedFile, unsupported } from "../weights/stored.js";
 
 /** Needed besides its folder to load a pipeline. */

@@ -7,17 +7,24 @@ import type { Conditioning, ModelPatch, SamplingRun } from "../../types.js";
 import { type ControlInput, ControlPictures, controlOf } from "../diffusion/control-pictures.js";
 import type { DiffusionNetwork, NamedTensors, NetworkCall, NetworkRun } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
-import { joinedTokens, patchesOf, patchSides, pictureOf } from "../flux/patches.js";
-import { FLUX_PLACES, fluxAxes, placed, type ReferencePlaces, type Sides } from "../flux/positions.js";
 import {
   FLUX_PATCHES,
+  FLUX_PLACES,
+  fluxAxes,
+  joinedTokens,
+  patchesOf,
   patchesOfReferences,
+  patchSides,
+  pictureOf,
+  placed,
   REFERENCES,
+  type ReferencePlaces,
   type ReferenceRules,
   type References,
   referencesBy,
+  type Sides,
   standAlike,
-} from "../flux/references.js";
+} from "../flux/patches.js";
 import { type LoraTarget, ownPlaces, transformerNames } from "../lora/places.js";
 import { type Position, rotationTables } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";

@@ -1,6 +1,6 @@
 import { type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import { flowOf } from "../diffusion/sampling.js";
-import { FLUX_PLACES } from "../flux/positions.js";
+import { FLUX_PLACES } from "../flux/patches.js";
 import { below, type ModelHeader, type Part, PartShapes, TRANSFORMER_PREFIXES } from "../recognition/part.js";
 import { languageModels } from "../text-encoder/recognise.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";

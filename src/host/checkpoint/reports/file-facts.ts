@@ -5,8 +5,7 @@ import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../host.js";
 import { clipVisionPart } from "../clip-vision/recognise.js";
-import { recogniseModelPatch } from "../families/model-patches.js";
-import { requireCheckpoint } from "../families/recognise.js";
+import { recogniseModelPatch, requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
 import { ipAdapterPart } from "../ip-adapter/recognise.js";

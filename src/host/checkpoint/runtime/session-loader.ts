@@ -1,5 +1,5 @@
+import { gigabytes } from "../../../base/bytes.js";
 import { LatentkitError } from "../../../base/errors.js";
-import { gigabytes } from "../../../base/network-memory.js";
 import { type Device, hasFloat16, isGpu, type Plan, sessionOptions } from "../session/options.js";
 import type { RuntimeOptions } from "../session/runtime.js";
 import {

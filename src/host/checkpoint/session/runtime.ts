@@ -1,4 +1,4 @@
-import type { NetworkMemory } from "../../../base/network-memory.js";
+import type { NetworkMemory } from "../../../base/bytes.js";
 import { FUNCTION, type OptionRules } from "../../../base/options.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { Target } from "../onnx/target.js";

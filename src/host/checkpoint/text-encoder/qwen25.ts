@@ -7,8 +7,7 @@ import { type Position, sectionedTables } from "../networks/sinusoids.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import { IMAGE_PAD, idsBeforeUser, tokenizeQwenImage } from "../tokenizer/qwen.js";
-import { type SeenPicture, seenPicture } from "./qwen-pictures.js";
-import { pictureRows, type QwenVisionConfig } from "./qwen-vision.js";
+import { pictureRows, type QwenVisionConfig, type SeenPicture, seenPicture } from "./qwen-vision.js";
 import { buildQwen3, MOST_TOKENS, type Qwen3Config, qwen3Work, THETA } from "./qwen3.js";
 
 /** Name that nodes have for a text for this encoder. */

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { log } from "../../../native/elementary.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import type { LoraTarget } from "../lora/places.js";
+import { type LoraTarget, type NamedPlaces, ownPlaces, underscored } from "../lora/places.js";
 import { add, attention, FLOAT_BYTES, linear, type Trace } from "../networks/layers.js";
 import { geluTanh, rmsNorm } from "../networks/transformer-layers.js";
 import type { Value } from "../onnx/graph.js";
@@ -11,7 +11,6 @@ import type { Runtime } from "../session/runtime.js";
 import { T5_END, T5_PAD, type T5Lengths, t5Tokens } from "../tokenizer/t5.js";
 import type { Network } from "../weights/network.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
-import { t5Places } from "./lora.js";
 
 /** Four times the longest prompt that models were trained with. Scores of all heads grow with the square of the length. */
 const MOST_TOKENS = 2048;
@@ -229,3 +228,13 @@ function t5Config(shapes: PartShapes): T5Config {
   const layers = shapes.count(BLOCKS, MOST_LAYERS);
   return { hidden, layers, heads, headSize: inner / heads, mlp, vocabulary };
 }
+
+/** Layers of a T5 encoder by the names of LoRA files: it is the third encoder of some trainers, the second of others. @internal */
+export const t5Places = (weights: WeightMap): NamedPlaces =>
+  [...ownPlaces(weights)].map(([module, at]) => [
+    [
+      ...["lora_te3_", "lora_te2_", "lora_te_"].map((prefix) => prefix + underscored(module)),
+      ...["text_encoder_2.", "text_encoder_3.", "text_encoders.t5xxl.transformer."].map((prefix) => prefix + module),
+    ],
+    at,
+  ]);

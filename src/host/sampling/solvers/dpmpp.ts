@@ -12,8 +12,7 @@ import {
   withSignal,
 } from "../../../tensor/sampling/noise-level.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import type { Solver, SolverContext } from "../solver.js";
-import type { LatentTerm } from "../sum.js";
+import type { LatentTerm, Solver, SolverContext } from "../solver.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import {
   begin,

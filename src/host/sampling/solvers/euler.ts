@@ -1,7 +1,6 @@
 import { ancestral, ancestralOf, isFlow, signalOf } from "../../../tensor/sampling/noise-level.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import type { Solver, SolverContext } from "../solver.js";
-import type { LatentTerm } from "../sum.js";
+import type { LatentTerm, Solver, SolverContext } from "../solver.js";
 import {
   along,
   begin,

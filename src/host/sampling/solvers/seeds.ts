@@ -9,8 +9,7 @@ import {
   withSignal,
 } from "../../../tensor/sampling/noise-level.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import type { Solver, SolverContext } from "../solver.js";
-import type { Estimate, LatentTerm } from "../sum.js";
+import type { Estimate, LatentTerm, Solver, SolverContext } from "../solver.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { begin, integrate, requirePositive, type Step } from "./steps.js";
 

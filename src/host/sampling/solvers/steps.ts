@@ -1,8 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { type Term, weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
-import type { SolverContext } from "../solver.js";
-import type { Estimate, LatentTerm } from "../sum.js";
+import type { Estimate, LatentTerm, SolverContext } from "../solver.js";
 
 /** One step of a schedule: its number from 0, its noise level and the next. */
 export interface Step {

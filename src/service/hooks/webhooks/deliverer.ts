@@ -1,4 +1,4 @@
-import { type Acknowledgement, NotifyFault, notify } from "../../../io/http/notify.js";
+import { type Acknowledgement, NotifyFault, notify } from "../../../io/http/post.js";
 import { type Clock, jittered, type Timer } from "../clock.js";
 import type { HookLog, Limits } from "../hook-config.js";
 import type { Delivery, HeldDelivery, Outbox, Settlement } from "../store/deliveries.js";

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Model, NodeDescription } from "./api/types.ts";
+import type { Model, NodeDescription } from "./api.ts";
 import { Empty, Problem, Scroller, SearchBox } from "./parts/components.tsx";
 import { useLoaded } from "./parts/service.ts";
 import { byteSize } from "./parts/words.ts";

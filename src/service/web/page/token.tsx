@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { createClient, isConfigured, Refusal } from "./api/client.ts";
+import { createClient, isConfigured, Refusal } from "./api.ts";
 
 const SET_TOKEN = `export LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN=$(node -p "crypto.randomBytes(24).toString('hex')")`;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
+import { Estimate } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate } from "#src/host/sampling/sum.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
 import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { modelSampling, type Sampler, Tensor } from "latentkit";
-import type { SolverContext } from "#src/host/sampling/solver.js";
+import { Estimate, type SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
-import { Estimate } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
 import { freshMemory } from "../../../helpers/sampling/fresh-memory.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
+import { Estimate } from "#src/host/sampling/solver.js";
 import { StepMemory } from "#src/host/sampling/step-memory.js";
-import { Estimate } from "#src/host/sampling/sum.js";
 import { clearPool, pooledBytes } from "#src/tensor/memory-pool.js";
 
 describe("StepMemory", () => {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import sharp from "sharp";
-import { decodePicture } from "#src/io/pictures/decode.js";
+import { decodePicture, pictureTexts } from "#src/io/pictures/decode.js";
 import { exifTexts, writeExif } from "#src/io/pictures/exif.js";
 import { encodeBySharp } from "#src/io/pictures/sharp.js";
-import { pictureTexts } from "#src/io/pictures/texts.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const TYPES = ["webp", "jpeg", "avif"] as const;

@@ -2,11 +2,10 @@ import { randomUUID } from "node:crypto";
 import { type Timer, within } from "../../clock.js";
 import type { HeldRun } from "../../store/queue-store.js";
 import { isShared } from "../../store/store.js";
-import type { RunContext } from "../run-context.js";
+import { type RunContext, StoreTurns } from "../run-context.js";
 import { toJsonLine } from "../safe-json.js";
 import { RunTask } from "../task/run-task.js";
 import { Leases, recover } from "./leases.js";
-import { StoreTurns } from "./store-turns.js";
 
 /** Least time between two claims after hints of other processes. */
 const HINTED_CLAIM_MS = 25;

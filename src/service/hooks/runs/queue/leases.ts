@@ -1,9 +1,8 @@
 import type { Timer } from "../../clock.js";
 import { type SharedStore, storeTime } from "../../store/store.js";
 import { interrupted } from "../outcome.js";
-import type { RunContext } from "../run-context.js";
+import type { RunContext, StoreTurns } from "../run-context.js";
 import type { RunTask } from "../task/run-task.js";
-import type { StoreTurns } from "./store-turns.js";
 
 /** Interval of renewals, and of looks for runs, since hints may be lost. */
 const BEAT_MS = 1000;

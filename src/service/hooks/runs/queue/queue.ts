@@ -4,9 +4,8 @@ import type { Room } from "../../store/admission.js";
 import type { RunCounts } from "../../store/queue-store.js";
 import { isShared, type NewRun, type SharedStore, storeTime } from "../../store/store.js";
 import { expired, type Outcome, pastDeadline } from "../outcome.js";
-import { type RunContext, storeEnding } from "../run-context.js";
+import { type RunContext, StoreTurns, storeEnding } from "../run-context.js";
 import { type ClaimOptions, Claims } from "./claims.js";
-import { StoreTurns } from "./store-turns.js";
 
 /** Interval of looks at a shared store, whose hints may be lost. */
 const POLL_MS = 500;

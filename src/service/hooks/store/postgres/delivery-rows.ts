@@ -1,7 +1,7 @@
 import type { RunSummary } from "../../run.js";
 import { FORGOTTEN_MS, type Outbox, receiversOf, withAttempt } from "../deliveries.js";
 import type { Ending } from "../queue-store.js";
-import { whereOf } from "../rows.js";
+import { whereOf } from "../tables.js";
 import type { Connection, Transaction } from "./connection.js";
 import { markOf, type SqlValue, toStored } from "./driver.js";
 import { firstOf, toDelivery } from "./event-rows.js";

@@ -1,7 +1,7 @@
 import type { RunFile } from "../../run.js";
 import type { EventBatch, EventLimits } from "../queue-store.js";
-import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../rows.js";
 import { type EventStore, sliceOf } from "../store.js";
+import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../tables.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
 

@@ -1,6 +1,6 @@
 import { type HeldRun, type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
-import { numberOrNull } from "../rows.js";
 import type { SharedStore } from "../store.js";
+import { numberOrNull } from "../tables.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, toStored } from "./driver.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";

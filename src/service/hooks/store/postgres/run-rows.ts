@@ -1,6 +1,6 @@
 import type { Claim, Ending, EventBatch, EventLimits, HeldRun, NextAttempt } from "../queue-store.js";
-import { MESSAGE, SUMMARY, toEvent, whereOf } from "../rows.js";
 import type { Store } from "../store.js";
+import { MESSAGE, SUMMARY, toEvent, whereOf } from "../tables.js";
 import type { Connection, Queryable, Transaction } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import { markOf, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";

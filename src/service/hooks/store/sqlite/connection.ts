@@ -2,8 +2,8 @@ import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { LatentkitError } from "../../../../base/errors.js";
 import { HookError } from "../../hook-error.js";
+import { commonTables } from "../tables.js";
 import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./driver.js";
-import { createTables, isEmpty } from "./schema.js";
 
 /** A power loss may take `trailing` commits, never `durable` ones; a killed process takes neither. */
 type Durability = "durable" | "trailing";
@@ -199,3 +199,53 @@ function restrictMode(path: string): void {
     if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700);
   }
 }
+
+// spells "lkit" and distinguishes a store from any other database
+const APPLICATION_ID = 0x6c6b6974;
+
+// decisions: A store has one version of its tables
+/** Version of the tables: every change of them counts it up, and a store of another version is refused. */
+const VERSION = 1;
+
+// Texts that a client or an agent chose are stored as JSON, which keeps lone surrogates and NUL.
+const TABLES = `
+  ${commonTables({
+    schema: "",
+    serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
+    foreign: "INTEGER",
+    keyed: " WITHOUT ROWID",
+  })}
+  -- each ends with the row's seq, the order of lists
+  CREATE INDEX runs_state ON runs (state);
+  CREATE INDEX runs_session ON runs (session);
+  CREATE INDEX runs_session_state ON runs (session, state);
+  CREATE INDEX files_place ON files (run, place);
+  CREATE INDEX wakes_session ON wakes (session, id, bytes);
+  CREATE INDEX deliveries_due ON deliveries (endpoint, due_mark) WHERE state = 'pending';
+  CREATE TABLE queue (                         -- one row
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    paused INTEGER NOT NULL                    -- 1: no run starts
+  );
+  INSERT INTO queue VALUES (1, 0);
+  CREATE TABLE pings (id INTEGER PRIMARY KEY CHECK (id = 1), filler BLOB NOT NULL);
+  INSERT INTO pings VALUES (1, zeroblob(0));
+`;
+
+/** Returns whether a file is empty. Refuses another program's database and another version's store, before any write. */
+function isEmpty(database: SqliteDatabase, path: string): boolean {
+  if (Number(database.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.n) === 0) return true;
+  const number = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
+  const refusal = (why: string) => new LatentkitError("config.invalid", `The store file ${path} ${why}`);
+  if (number("application_id") !== APPLICATION_ID) {
+    throw refusal("is a database of another program: use another file.");
+  }
+  const version = number("user_version");
+  if (version === VERSION) return false;
+  throw refusal(`has version ${version}, but this latentkit expects version ${VERSION}: use another file.`);
+}
+
+/** Makes the tables of a new store. @internal */
+export const createTables = (database: SqliteDatabase): void =>
+  database.exec(
+    `BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID}; ${TABLES} PRAGMA user_version = ${VERSION}; COMMIT`,
+  );

@@ -1,7 +1,7 @@
 import type { RunSummary } from "../../run.js";
 import { FORGOTTEN_MS, type Outbox, receiversOf, withAttempt } from "../deliveries.js";
 import type { Ending } from "../queue-store.js";
-import { whereOf } from "../rows.js";
+import { whereOf } from "../tables.js";
 import type { Connection } from "./connection.js";
 import type { SqlValue } from "./driver.js";
 import { orNull, toDelivery } from "./event-rows.js";

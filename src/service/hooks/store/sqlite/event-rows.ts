@@ -1,7 +1,7 @@
 import type { RunFile } from "../../run.js";
 import type { EventBatch, EventLimits } from "../queue-store.js";
-import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../rows.js";
 import { cursorOf, type EventStore, sliceOf } from "../store.js";
+import { type EventRange, exceeds, rowReader, TRIM_PAGE, toEvent, trimmed } from "../tables.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 

@@ -8,8 +8,8 @@ import {
   NO_EVENTS,
   type QueueStore,
 } from "../queue-store.js";
-import { MESSAGE, numberOrNull, SUMMARY, whereOf } from "../rows.js";
 import type { RunStore } from "../store.js";
+import { MESSAGE, numberOrNull, SUMMARY, whereOf } from "../tables.js";
 import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlValue } from "./driver.js";

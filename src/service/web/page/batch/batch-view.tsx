@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Picture, Run } from "../api/types.ts";
+import type { Picture, Run } from "../api.ts";
 import { Empty, Problem } from "../parts/components.tsx";
 import { addressOf } from "../parts/route.ts";
 import { usePolling, useService } from "../parts/service.ts";

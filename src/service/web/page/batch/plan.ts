@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Parameter, Run } from "../api/types.ts";
+import type { Parameter, Run } from "../api.ts";
 import { type Axis, axesOf, type FormValues, runsOf, singleValues, type Values } from "../parts/form.tsx";
 import { goTo } from "../parts/route.ts";
 

@@ -1,5 +1,5 @@
 import { useId, useMemo, useState } from "preact/hooks";
-import type { GraphNode } from "../api/types.ts";
+import type { GraphNode } from "../api.ts";
 import { Scroller } from "../parts/components.tsx";
 
 const MOST_CHARACTERS = 26;

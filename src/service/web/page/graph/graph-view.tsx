@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Inspection } from "../api/types.ts";
+import type { Inspection } from "../api.ts";
 import { Problem } from "../parts/components.tsx";
 import { useService } from "../parts/service.ts";
 import { InspectionView, RunInspected } from "./inspection-view.tsx";

@@ -1,8 +1,11 @@
-import type { Inspection, Parameter, Receipt } from "../api/types.ts";
-import { FactList, Scroller } from "../parts/components.tsx";
+import { useState } from "preact/hooks";
+import type { Client, Inspection, Parameter, Receipt } from "../api.ts";
+import { type PlannedRun, useStarter } from "../batch/plan.ts";
+import { FactList, Problem, Scroller } from "../parts/components.tsx";
+import { Fields, Form, type FormValues, runsOf, type Values } from "../parts/form.tsx";
 import { addressOf } from "../parts/route.ts";
+import { useService } from "../parts/service.ts";
 import { GraphDrawing } from "./graph-drawing.tsx";
-import { RunGraph } from "./run-graph.tsx";
 
 /** The form that runs the graph of a file, the way to that of the service's own graph, or why there is none. */
 export function RunInspected({ inspection: { graph, served } }: { inspection: Inspection }) {
@@ -105,4 +108,80 @@ function pretty(text: string): string {
   if (!/^\s*[[{]/.test(text)) return text;
   // parsed and printed again, long seeds would lose digits: only line breaks are added
   return text.replace(/([,{[]) ?(?=")/g, "$1\n");
+}
+
+/** Inputs that are listed at once; the search finds the others. */
+const MOST_FIELDS = 60;
+
+/** Form with the inputs of a graph, first those that its author named or most people change, which runs it. `text`: the graph, as JSON. */
+function RunGraph({ text, parameters }: { text: string; parameters: readonly Parameter[] }) {
+  const client = useService();
+  const [form, setForm] = useState<FormValues>({ values: {}, several: {} });
+  const [words, setWords] = useState("");
+  const isFirst = ({ named, role }: Parameter) => named || role !== undefined;
+  const first = parameters.filter(isFirst);
+  const others = parameters.filter((parameter) => !isFirst(parameter));
+  const matching = others.filter(({ key, title }) => `${key} ${title}`.toLowerCase().includes(words.toLowerCase()));
+  const send = ({ values, tags }: PlannedRun) => sendGraph(client, text, values, tags);
+  const { start, error, isSending, progress } = useStarter(send);
+  const count = runsOf(form, parameters);
+  return (
+    <section class="run-graph" aria-label="Run this graph">
+      <Form isSending={isSending} onSend={() => start(form, parameters)}>
+        <header class="form-head">
+          <h3>Run this graph</h3>
+          <button type="submit" class="primary" aria-keyshortcuts="Control+Enter" disabled={isSending}>
+            {count === 1 ? "Run" : `Run ${count} times`}
+          </button>
+        </header>
+        <Problem error={error} />
+        {progress !== undefined && <p role="status">{progress}</p>}
+        <Fields parameters={first} form={form} onChange={setForm} />
+        {others.length > 0 && (
+          <details class="text" open={first.length === 0}>
+            <summary>
+              {first.length === 0 ? "Inputs" : "Other inputs"} ({others.length})
+            </summary>
+            <div class="form">
+              {others.length > MOST_FIELDS && (
+                <label>
+                  <span class="hidden">Search inputs</span>
+                  <input
+                    type="search"
+                    placeholder="Name of a node or input"
+                    value={words}
+                    onInput={({ currentTarget }) => setWords(currentTarget.value)}
+                  />
+                </label>
+              )}
+              <Fields parameters={matching.slice(0, MOST_FIELDS)} form={form} onChange={setForm} />
+              {matching.length > MOST_FIELDS && (
+                <p class="hint">{matching.length - MOST_FIELDS} more: search for them.</p>
+              )}
+            </div>
+          </details>
+        )}
+      </Form>
+    </section>
+  );
+}
+
+// Posted to /api/v2/jobs as any client would, so that one route checks and starts such graphs.
+/** Runs a graph, given as JSON, with values put in; returns the id of the run. */
+export async function sendGraph(
+  client: Client,
+  text: string,
+  values: Values,
+  tags: readonly string[],
+): Promise<string> {
+  // as texts all the way: parsed here, long seeds would lose digits
+  const body = new Blob([`{"graph":${text},"values":${JSON.stringify(values)}}`]);
+  const filled = await client.open("api/page/fill", { method: "POST", body });
+  const job = new Blob([await filled.arrayBuffer()], { type: "application/json" });
+  const query = new URLSearchParams(tags.map((tag) => ["tag", tag]));
+  const response = await client.open(`api/v2/jobs${tags.length === 0 ? "" : `?${query}`}`, {
+    method: "POST",
+    body: job,
+  });
+  return ((await response.json()) as { id: string }).id;
 }

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { Parameter } from "../api/types.ts";
+import type { Parameter } from "../api.ts";
 
 /** A form that Ctrl+Enter, or Cmd+Enter, sends from any of its fields. */
 export function Form({

@@ -1,6 +1,6 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
-import type { Client } from "../api/client.ts";
+import type { Client } from "../api.ts";
 
 const ServiceContext = createContext<Client | undefined>(undefined);
 

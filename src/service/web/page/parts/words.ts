@@ -1,4 +1,4 @@
-import type { RunState } from "../api/types.ts";
+import type { RunState } from "../api.ts";
 
 /** States of a run in words. */
 export const STATE_WORDS: Readonly<Record<RunState, string>> = {

@@ -1,5 +1,4 @@
-import type { Client } from "../api/client.ts";
-import type { Picture } from "../api/types.ts";
+import type { Client, Picture } from "../api.ts";
 import { shortId } from "../parts/words.ts";
 
 const WHILE_SAVED_MS = 60_000;

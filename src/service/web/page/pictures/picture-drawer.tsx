@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Inspection, Picture } from "../api/types.ts";
+import type { Inspection, Picture } from "../api.ts";
 import { InspectionView, RunInspected } from "../graph/inspection-view.tsx";
 import { Drawer, Problem } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Picture } from "../api/types.ts";
+import type { Picture } from "../api.ts";
 import { Empty, Problem, SearchBox, useSettled } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { ago, shortId } from "../parts/words.ts";

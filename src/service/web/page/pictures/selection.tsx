@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Picture } from "../api/types.ts";
+import type { Picture } from "../api.ts";
 import { Problem } from "../parts/components.tsx";
 import { useService } from "../parts/service.ts";
 import { shortId } from "../parts/words.ts";

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refusal } from "../api/client.ts";
-import type { Picture } from "../api/types.ts";
+import { type Picture, Refusal } from "../api.ts";
 import { usePolling, useService } from "../parts/service.ts";
 
 const POLL_MS = 4000;

@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Client, Refusal } from "../api/client.ts";
-import type { ListedRun, Run, RunDetail, RunPage, RunState } from "../api/types.ts";
+import { type Client, type ListedRun, Refusal, type Run, type RunDetail, type RunPage, type RunState } from "../api.ts";
 import { usePolling, useService } from "../parts/service.ts";
 
 // Polled, since no stream tells of all runs and a browser opens six connections to an address.

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import type { NamedGraph, Parameter, RunForm } from "../api/types.ts";
+import type { NamedGraph, Parameter, RunForm } from "../api.ts";
 import { type PlannedRun, useStarter } from "../batch/plan.ts";
-import { sendGraph } from "../graph/run-graph.tsx";
+import { sendGraph } from "../graph/inspection-view.tsx";
 import { Drawer, FactList, Problem } from "../parts/components.tsx";
 import { Fields, Form, type FormValues, runsOf, StartBar, type Values } from "../parts/form.tsx";
 import { useLoaded, useService } from "../parts/service.ts";

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { ListedRun, RunDetail, RunStart } from "../api/types.ts";
+import type { ListedRun, RunDetail, RunStart } from "../api.ts";
 import { batchOf } from "../batch/plan.ts";
 import { Drawer, FactList, Problem, Scroller } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";

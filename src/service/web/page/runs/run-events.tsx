@@ -1,6 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { followRun, isLast } from "../api/client.ts";
-import type { Progress, RunEvent } from "../api/types.ts";
+import { followRun, isLast, type Progress, type RunEvent } from "../api.ts";
 import { useService } from "../parts/service.ts";
 import { duration } from "../parts/words.ts";
 

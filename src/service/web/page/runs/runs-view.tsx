@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { type ListedRun, type RunDetail, type RunState, STATES } from "../api/types.ts";
+import { type ListedRun, type RunDetail, type RunState, STATES } from "../api.ts";
 import { Empty, Problem, SearchBox, useSettled, VirtualList } from "../parts/components.tsx";
 import { addressOf, goTo } from "../parts/route.ts";
 import { usePolling, useService } from "../parts/service.ts";

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { modelSampling, randn, Tensor } from "latentkit";
+import { type Conditioning, modelSampling, randn, Tensor } from "latentkit";
+import { EncodedPicture } from "#src/host/checkpoint/clip-vision/model.js";
 import {
   inpaintChannels,
   type LabelSource,
   labelVectors,
+  pictureLabel,
   pooledText,
   sizeLabel,
 } from "#src/host/checkpoint/diffusion/conditioning.js";
@@ -112,5 +114,53 @@ describe("pooledText", () => {
     const pooled = Tensor.full([1, 3], 2);
     assert.equal(pooledText(entry({ pooled_output: pooled }), 3), pooled);
     await refuses(() => pooledText(entry({ pooled_output: pooled }), 4), "value.invalid", /pooled_output \[n, 4\]/);
+  });
+});
+
+const embedding = Tensor.full([1, 4], 2);
+const state = Tensor.zeros([1, 257, 8]);
+const pictureOf = (values: Tensor) => new EncodedPicture(state, state, values);
+const picturesOf = (...pictures: object[]): Conditioning[number] => [
+  Tensor.zeros([1, 77, 8]),
+  { unclip_conditioning: pictures },
+];
+const added = (picture: unknown, noise_augmentation = 0) => ({
+  clip_vision_output: picture,
+  strength: 0.5,
+  noise_augmentation,
+});
+
+describe("pictureLabel", () => {
+  it("is absent without a picture", () => {
+    assert.equal(pictureLabel([Tensor.zeros([1, 77, 8]), {}]), undefined);
+  });
+
+  it("is the embedding with little noise at level 0, and noise alone at the last", () => {
+    const first = pictureLabel(picturesOf(added(pictureOf(embedding))), 12n)!;
+    const noise = randn([1, 4], { seed: 2 }).data;
+    for (const [i, value] of first.data.entries()) {
+      assert.ok(Math.abs(value - 1) < 0.02);
+      assert.ok(Math.abs(value - (1 + 0.5 * Math.sqrt(4.13e-5) * noise[i]!)) < 1e-4);
+    }
+    const last = pictureLabel(picturesOf(added(pictureOf(embedding), 1)), 12n)!;
+    for (const [i, value] of last.data.entries()) assert.ok(Math.abs(value - 0.5 * noise[i]!) < 0.02);
+  });
+
+  it("takes any seed, below the distance of the noise's too", () => {
+    const below = pictureLabel(picturesOf(added(pictureOf(embedding), 1)), 0n)!;
+    const noise = randn([1, 4], { seed: 2n ** 64n - 10n }).data;
+    for (const [i, value] of below.data.entries()) assert.ok(Math.abs(value - 0.5 * noise[i]!) < 0.02);
+  });
+
+  it("refuses several pictures, and those of other hosts", async () => {
+    const own = added(pictureOf(embedding));
+    await refuses(
+      () => pictureLabel(picturesOf(own, own)),
+      "value.invalid",
+      /expected one picture, .*, received 2 pictures\.$/,
+    );
+    await refuses(() => pictureLabel(picturesOf(added({}))), "value.invalid", /CLIPVisionEncode of the same host/);
+    const two = added(pictureOf(Tensor.zeros([2, 4])));
+    await refuses(() => pictureLabel(picturesOf(two)), "value.invalid", /expected one picture/);
   });
 });

@@ -2,19 +2,21 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointSampling } from "#src/host/checkpoint/diffusion/sampling.js";
-import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
+import { recogniseCheckpoint, recogniseModelPatch } from "#src/host/checkpoint/families/recognise.js";
 import type { UnetConfig } from "#src/host/checkpoint/unet/build.js";
 import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { root, temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
 import { fullSizeFlux } from "../../../../helpers/models/golden-flux.js";
+import { unpackFolders } from "../../../../helpers/models/golden-graphs.js";
 import {
   CHECKPOINTS,
   type CheckpointName,
   recognised,
   recogniseStableDiffusion,
 } from "../../../../helpers/models/recognised.js";
+import { weightFile } from "../../../../helpers/models/weight-file.js";
 import { seededInts } from "../../../../helpers/seeded.js";
 
 const UNET = "model.diffusion_model.";
@@ -449,4 +451,28 @@ describe("recogniseCheckpoint, of Flux.1", () => {
   it("takes off what training programs leave before all keys", async () => {
     assert.equal((await recognise(under("module.", flux1_dev))).family, "flux");
   });
+});
+
+describe("recogniseModelPatch", () => {
+  const folder = temporaryFolder();
+
+  it("knows the families of control nets, also under a prefix of all keys", async () => {
+    unpackFolders(join(root, "test/golden/models-z-qwen"), ["model_patches"], folder());
+    for (const [name, family] of [
+      ["z_fun_controlnet_v1_tiny", "z-image"],
+      ["q_diffsynth_tiny", "qwen-image"],
+    ] as const) {
+      const file = await weightFile(join(folder(), `model_patches/${name}.safetensors`));
+      assert.equal(recogniseModelPatch(file).family, family);
+      const wrapped = new Map([...file.weights].map(([key, weight]) => [`net.${key}`, weight]));
+      assert.equal(recogniseModelPatch({ ...file, weights: wrapped }).family, family);
+    }
+  });
+
+  it("refuses other files by name", () =>
+    refuses(
+      () => recogniseModelPatch(headerOf({ "a.lora_up.weight": [1, 1] })),
+      "model.unsupported",
+      /a control net of Z-Image \(Fun\) or Qwen-Image \(DiffSynth\), received a LoRA/,
+    ));
 });

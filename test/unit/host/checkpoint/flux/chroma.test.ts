@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Tensor } from "latentkit";
 import { buildFlux } from "#src/host/checkpoint/flux/build.js";
-import { changeEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
+import { changeEmbeddings } from "#src/host/checkpoint/flux/model.js";
 import { findFlux, fluxPart } from "#src/host/checkpoint/flux/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";

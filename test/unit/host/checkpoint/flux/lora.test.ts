@@ -7,7 +7,7 @@ import type { Place } from "#src/host/checkpoint/lora/places.js";
 import { type LoraTarget, placesByName } from "#src/host/checkpoint/lora/places.js";
 import { readLora, takingInputs } from "#src/host/checkpoint/lora/recognise.js";
 import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
-import { t5Places } from "#src/host/checkpoint/text-encoder/lora.js";
+import { t5Places } from "#src/host/checkpoint/text-encoder/t5.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";

@@ -4,8 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Conditioning, type Host, type Model, modelSampling, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { fluxEmbeddings } from "#src/host/checkpoint/flux/embeddings.js";
-import { guidanceOf, pictureChannels, referencePatches, referencesOf } from "#src/host/checkpoint/flux/model.js";
+import {
+  fluxEmbeddings,
+  guidanceOf,
+  pictureChannels,
+  referencePatches,
+  referencesOf,
+} from "#src/host/checkpoint/flux/model.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { root } from "../../../../helpers/folders.js";
 import { receiptOf } from "../../../../helpers/graph/receipt-graphs.js";

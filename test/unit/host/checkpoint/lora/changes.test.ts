@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { changesOf, unmatchedModules, unmatchedWarning } from "#src/host/checkpoint/lora/changes.js";
 import type { LoraTarget } from "#src/host/checkpoint/lora/places.js";
 import { readLora } from "#src/host/checkpoint/lora/recognise.js";
-import { clipPlaces } from "#src/host/checkpoint/text-encoder/lora.js";
+import { clipPlaces } from "#src/host/checkpoint/text-encoder/model.js";
 import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import type { WeightFile, WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
-import { FLUX_PLACES, fluxAxes } from "#src/host/checkpoint/flux/positions.js";
+import { FLUX_PLACES, fluxAxes, joinedTokens, patchesOf, pictureOf } from "#src/host/checkpoint/flux/patches.js";
 import { rotationTables } from "#src/host/checkpoint/networks/sinusoids.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Clip, type Conditioning, type Host, type Model, randn, render, Tensor } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { SD3_CLIP } from "#src/host/checkpoint/sd3/clip.js";
+import { SD3_CLIP } from "#src/host/checkpoint/families/clip-types.js";
 import { placesOf } from "#src/host/checkpoint/sd3/model.js";
 import { narrowed } from "#src/tensor/parts.js";
 import { refuses } from "../../../../helpers/errors.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { requireCheckpoint } from "#src/host/checkpoint/families/recognise.js";
 import { type Place, placesByName } from "#src/host/checkpoint/lora/places.js";
-import { sd3Places } from "#src/host/checkpoint/sd3/lora.js";
+import { sd3Places } from "#src/host/checkpoint/sd3/model.js";
 import { findSd3, sd3Part } from "#src/host/checkpoint/sd3/recognise.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";

@@ -2,8 +2,13 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
-import { type SeenPicture, seenPicture } from "#src/host/checkpoint/text-encoder/qwen-pictures.js";
-import { buildQwenVision, type QwenVisionConfig, visionFeeds } from "#src/host/checkpoint/text-encoder/qwen-vision.js";
+import {
+  buildQwenVision,
+  type QwenVisionConfig,
+  type SeenPicture,
+  seenPicture,
+  visionFeeds,
+} from "#src/host/checkpoint/text-encoder/qwen-vision.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { flowLayers, flowWeights } from "../../../../helpers/models/golden-flow.js";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import { createTables } from "#src/service/hooks/store/sqlite/connection.js";
 import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
-import { createTables } from "#src/service/hooks/store/sqlite/schema.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { refusesHook } from "../../../../../helpers/hooks/hook-runs.js";
 import { newRun } from "../../../../../helpers/hooks/new-run.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randn, Tensor } from "latentkit";
-import { Estimate, flatTerms, isRepeatable, repeatedSumOf, sumOf, tensorOf } from "#src/host/sampling/sum.js";
+import { Estimate, flatTerms, isRepeatable, repeatedSumOf, sumOf, tensorOf } from "#src/host/sampling/solver.js";
 import { type Term, weightedSum } from "#src/tensor/ops.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 

@@ -3,13 +3,13 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Host, render, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { refuses } from "../../../../helpers/errors.js";
-import { temporaryFolder } from "../../../../helpers/folders.js";
-import { goldenBytes } from "../../../../helpers/golden-file.js";
-import { textValue, writeGguf } from "../../../../helpers/models/gguf-file.js";
-import { goldenModelFolder } from "../../../../helpers/models/golden.js";
-import { FLUX_FOLDER } from "../../../../helpers/models/golden-flux.js";
-import { f32, type RawTensor, writeWeights } from "../../../../helpers/models/weight-file.js";
+import { refuses } from "../../../helpers/errors.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { goldenBytes } from "../../../helpers/golden-file.js";
+import { textValue, writeGguf } from "../../../helpers/models/gguf-file.js";
+import { goldenModelFolder } from "../../../helpers/models/golden.js";
+import { FLUX_FOLDER } from "../../../helpers/models/golden-flux.js";
+import { f32, type RawTensor, writeWeights } from "../../../helpers/models/weight-file.js";
 
 const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { RunEvent } from "latentkit";
-import { createProgress } from "#src/cli/run-report.js";
+import { createProgress } from "#src/cli/commands/render.js";
 
 function terminal(isTerminal: boolean) {
   const printed: string[] = [];
