@@ -2,6 +2,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Host } from "../host.js";
 import { LOADABLE } from "./files/kinds.js";
 import { ModelFolders } from "./files/model-folders.js";
+import { misfitOf } from "./reports/misfits.js";
 import { promptWarnings } from "./reports/prompt-warnings.js";
 import { FileRefusals } from "./reports/refusals.js";
 import { checkModelSettings, type ModelSettings } from "./settings.js";
@@ -18,10 +19,11 @@ export function listedBy(folders: ModelFolders): Listing {
     files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? refusals.offered(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     refusal: (kind, name, settings) => refusals.of(kind, name, { type: settings?.type }),
-    familyOf: (kind, name) => refusals.family(kind, name),
+    familyOf: (kind, name) => refusals.facts(kind, name).family,
+    misfit: (taker, given) => misfitOf(taker, given, refusals),
     refresh: () => refusals.refresh(),
     promptWarnings: (text, models) => {
-      const encoders = models.flatMap(({ kind, name }) => refusals.encoders(kind, name) ?? []);
+      const encoders = models.flatMap(({ kind, name }) => refusals.facts(kind, name).encoders ?? []);
       return promptWarnings(text, folders, encoders);
     },
   };

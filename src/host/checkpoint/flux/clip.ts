@@ -17,6 +17,7 @@ export const FLUX_CLIP: JoinedFamily = {
   clipFamily: "sd1",
   hasLayers: false,
   combine: ({ l, t5 }) => [t5!, { pooled_output: l![1].pooled_output }],
+  pooledWidth: ({ l }) => l,
 };
 
 /** T5 alone makes the context. */
@@ -29,12 +30,13 @@ export const CHROMA_CLIP: JoinedFamily = {
   // decisions: Weights of Chroma's tokens are measured from padding
   emptyEnds: false,
   combine: ({ t5 }) => [t5!, {}],
+  pooledWidth: () => undefined,
 };
 
 /** Layers whose inputs are the context: a quarter, half and three quarters of the way. */
-const STATES = [9, 18, 27];
-const LAYERS = STATES.at(-1)! + 1;
-const FLUX2: Qwen3Reading = { states: STATES, fewest: 512, tokenize: tokenizeFlux2 };
+export const FLUX2_STATES = [9, 18, 27];
+const LAYERS = FLUX2_STATES.at(-1)! + 1;
+const FLUX2: Qwen3Reading = { states: FLUX2_STATES, fewest: 512, tokenize: tokenizeFlux2 };
 const LAYER = /^model\.layers\.(\d+)\./;
 
 /** The clip of Flux.2 klein. Throws model.unsupported for a model with fewer layers than it reads. */

@@ -1,9 +1,9 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { parsePrompt } from "../../prompt/parse.js";
 import { tokenGroups } from "../../prompt/tokenize.js";
+import { type EncoderSize, isOfClip } from "../families/clip-types.js";
 import type { ModelFolders } from "../files/model-folders.js";
 import { embeddingProblems, findEmbedding, leftOut, noSuchEmbedding } from "../text-encoder/embeddings.js";
-import type { EncoderSize } from "./file-facts.js";
 
 /**
  * Sentences on the embeddings of a prompt that no file has the name of or that do not fit the encoders, and errors of those
@@ -19,7 +19,9 @@ export function promptWarnings(
     try {
       const { file, name } = findEmbedding(folders, word);
       if (file === undefined) sentences.set(name, noSuchEmbedding(folders, name));
-      else for (const problem of embeddingProblems(file, encoders)) sentences.set(problem, leftOut(file, problem));
+      else
+        for (const problem of embeddingProblems(file, encoders.filter(isOfClip)))
+          sentences.set(problem, leftOut(file, problem));
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       sentences.set(error.message, error);

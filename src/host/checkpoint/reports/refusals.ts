@@ -5,14 +5,7 @@ import { typeRefusal } from "../families/clip-types.js";
 import type { ModelKind } from "../files/kinds.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { Recent } from "../files/recent.js";
-import {
-  type Effort,
-  ENCODER_KINDS,
-  type EncoderSize,
-  type FileFacts,
-  factsOf,
-  RECOGNISED_KINDS,
-} from "./file-facts.js";
+import { type Effort, type FileFacts, factsOf, RECOGNISED_KINDS } from "./file-facts.js";
 import { HeaderReader, stateKey, within } from "./header-reader.js";
 
 /** Files whose answers stay. */
@@ -55,20 +48,19 @@ export class FileRefusals {
     name: string,
     { effort = "whole", type }: { readonly effort?: Effort; readonly type?: string } = {},
   ): FileRefusal | undefined {
-    const { refusal, encoderNames = [] } = this.#find(kind, name, effort) ?? {};
+    const { refusal, encoders = [] } = this.#find(kind, name, effort) ?? {};
     if (refusal !== undefined || type === undefined) return refusal;
-    const error = typeRefusal(name, encoderNames, type);
+    const error = typeRefusal(
+      name,
+      encoders.map((encoder) => encoder.name),
+      type,
+    );
     return error && { error };
   }
 
-  /** Text encoders of a file; undefined if it is not known which it has. */
-  encoders(kind: ModelKind, name: string): readonly EncoderSize[] | undefined {
-    return ENCODER_KINDS.has(kind) ? this.#find(kind, name, "whole")?.encoders : undefined;
-  }
-
-  /** Family of the diffusion model of a file; undefined if it is not known. */
-  family(kind: ModelKind, name: string): string | undefined {
-    return this.#find(kind, name, "whole")?.family;
+  /** Facts about a file; none if it is not known. */
+  facts(kind: ModelKind, name: string): FileFacts {
+    return this.#find(kind, name, "whole") ?? {};
   }
 
   #find(kind: ModelKind, name: string, effort: Effort): FileFacts | undefined {

@@ -22,6 +22,7 @@ export const SD3_CLIP: JoinedFamily = {
   clipFamily: "sdxl",
   hasLayers: true,
   combine,
+  pooledWidth: ({ l = WIDTHS.l, g = WIDTHS.g }) => l + g,
 };
 
 function combine({ l, g, t5 }: Encodings): Conditioning[number] {
