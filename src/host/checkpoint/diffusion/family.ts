@@ -74,6 +74,7 @@ export const networkPart = <Config>(
 const runsNothing = async (): Promise<never> => {
   throw new TypeError("only the sizes of this network are known");
 };
+/** For networks of which only the sizes are read. */
 const NO_RUNTIME: Runtime = {
   run: runsNothing,
   ports: runsNothing,
@@ -82,8 +83,8 @@ const NO_RUNTIME: Runtime = {
 const NO_STATE = { path: "", bytes: 0, modifiedNs: 0n, inode: 0n };
 
 /** Facts about a network by which parts of other files fit it, from the header of its file. */
-export function networkSizes({ open }: NetworkPart, file: ModelHeader): NetworkSizes {
-  const network = open(NO_RUNTIME, { ...file, ...NO_STATE });
+export function networkSizes(part: NetworkPart, file: ModelHeader): NetworkSizes {
+  const network = part.open(NO_RUNTIME, { ...file, ...NO_STATE });
   const { label, outChannels, contextDim, widensContext, pooledWidth, places } = network;
   return { label, outChannels, contextDim, widensContext, pooledWidth, places };
 }

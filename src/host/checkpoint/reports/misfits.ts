@@ -9,6 +9,7 @@ import type { FileRefusals } from "./refusals.js";
 
 type Files = Pick<FileRefusals, "of" | "facts">;
 
+// decisions: Parts of models fit by widths
 /** The error of a model or VAE that takes what comes from another part, as Host's `misfit`. */
 export function misfitOf(taker: LoadedPart, given: GivenPart, files: Files): LatentkitError | undefined {
   if (given.type === "MODEL" || given.type === "VAE") {
