@@ -135,10 +135,10 @@ export interface Host {
   /** Family of the diffusion model of a file, "sdxl", as far as its header says. Absent: it shows when the file is loaded. */
   familyOf?(kind: ModelFileKind, name: string): string | undefined;
   /**
-   * Error of a model or VAE that takes what another part makes, as far as headers say; undefined if nothing speaks against
-   * it. Absent: it shows when they run.
+   * Error of a model or VAE that takes what another part makes, or of one that its file lacks, as far as headers say; undefined
+   * if nothing speaks against it. Absent: it shows when they run.
    */
-  misfit?(taker: LoadedPart, given: GivenPart): LatentkitError | undefined;
+  misfit?(taker: LoadedPart, given?: GivenPart): LatentkitError | undefined;
   /**
    * Reads the headers of files that have come or changed, without blocking the thread, so that `checkpoints`, `files` and
    * `refusal` know them. Resolves within a second or so, to whether all have been read. Absent: these read them.

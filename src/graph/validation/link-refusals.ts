@@ -17,6 +17,7 @@ interface Meeting {
 }
 
 const SAMPLER: Meeting = { taker: "model", given: ["latent_image", "positive"], guided: ["negative"] };
+const ENCODER: Meeting = { taker: "vae", given: [] };
 const DECODER: Meeting = { taker: "vae", given: ["samples"] };
 
 /** Nodes at which parts of model files meet, in a guider where a sampler uses it. */
@@ -31,6 +32,9 @@ const MEETINGS: Readonly<Record<string, Meeting>> = {
   PerpNegGuider: { taker: "model", given: ["positive", "negative", "empty_conditioning"] },
   VAEDecode: DECODER,
   VAEDecodeTiled: DECODER,
+  VAEEncode: ENCODER,
+  VAEEncodeForInpaint: ENCODER,
+  VAEEncodeTiled: ENCODER,
 };
 
 /** Types of inputs that an output of a type is made of, by all nodes of the package but some. */
@@ -112,17 +116,20 @@ const linkTo = ({ links }: PreparedNode, name: string): PreparedLink | undefined
 
 function misfitsAt(node: PreparedNode, { taker, given, guided = [] }: Meeting, search: LinkSearch): GraphError[] {
   const { cfg = 1 } = node.values;
+  const at = { nodeId: node.id, node: node.definition.key };
   const takers = partsBehind(linkTo(node, taker), search);
+  const lack = misfitOf(takers, [undefined], search);
+  if (lack !== undefined) return [loadError(at, taker, lack)];
   return [...given, ...(cfg === 1 ? [] : guided)].flatMap((input) => {
     const link = linkTo(node, input);
     const error =
       misfitOf(takers, partsBehind(link, search), search) ?? misfitOf(takers, partsBehind(link, search, true), search);
-    return error === undefined ? [] : [loadError({ nodeId: node.id, node: node.definition.key }, input, error)];
+    return error === undefined ? [] : [loadError(at, input, error)];
   });
 }
 
 /** The error of the first pair of parts, if no pair fits. */
-function misfitOf(takers: readonly GivenPart[], given: readonly GivenPart[], { host }: LinkSearch) {
+function misfitOf(takers: readonly GivenPart[], given: readonly (GivenPart | undefined)[], { host }: LinkSearch) {
   const errors = takers.flatMap((taker) =>
     given.map((part) => (taker.type === PLACES ? undefined : host!.misfit!(taker, part))),
   );

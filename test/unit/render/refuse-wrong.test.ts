@@ -8,7 +8,8 @@ import { node } from "../../helpers/graph/graph-nodes.js";
 const host = {
   ...createPreviewHost(),
   checkpoints: () => ["a.safetensors", "b.safetensors"],
-  misfit: (taker: { files: readonly { name: string }[] }, given: object) => {
+  misfit: (taker: { files: readonly { name: string }[] }, given?: object) => {
+    if (given === undefined) return undefined;
     const [own, other] = [taker, given as typeof taker].map(({ files: [file] }) => file!.name[0]);
     return own === other ? undefined : new LatentkitError("value.invalid", `${other} does not fit ${own}.`);
   },

@@ -1,10 +1,11 @@
+import { LatentkitError } from "../../../base/errors.js";
 import type { ModelHeader, Part } from "../recognition/part.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { StableDiffusionFamily, TextPart } from "../text-encoder/recognise.js";
 import type { VaeConfig } from "../vae/build.js";
 import { vaeOfCheckpoint } from "../vae/recognise.js";
-import { placedWeights, type WeightFile, type WeightMap } from "../weights/stored.js";
+import { placedWeights, quotedName, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
 import type { DiffusionNetwork, NetworkSizes } from "./model.js";
 import type { CheckpointSampling } from "./sampling.js";
@@ -70,6 +71,12 @@ export const networkPart = <Config>(
   part,
   open: (runtime, file) => new Network(runtime, ModelPart.of(what, file, part)),
 });
+
+/** Error of a checkpoint that lacks a part, which a loader loads. */
+export const absentPart = (name: string, part: string, loader: string): LatentkitError =>
+  new LatentkitError("model.invalid", `Model ${quotedName(name)} contains no ${part}: load one with ${loader}.`);
+
+export const absentVae = (name: string): LatentkitError => absentPart(name, "VAE", "VAELoader");
 
 const runsNothing = async (): Promise<never> => {
   throw new TypeError("only the sizes of this network are known");

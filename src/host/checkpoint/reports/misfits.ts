@@ -1,6 +1,7 @@
 import type { LatentkitError } from "../../../base/errors.js";
 import type { GivenPart, LoadedPart } from "../../host.js";
 import { pooledError } from "../diffusion/conditioning.js";
+import { absentVae } from "../diffusion/family.js";
 import { contextError, type NetworkSizes, takesContext } from "../diffusion/model.js";
 import { type EncoderSize, type EncodingSizes, encodingSizes } from "../families/clip-types.js";
 import { placesError } from "../flux/references.js";
@@ -10,8 +11,9 @@ import type { FileRefusals } from "./refusals.js";
 type Files = Pick<FileRefusals, "of" | "facts">;
 
 // decisions: Parts of models fit by widths
-/** The error of a model or VAE that takes what comes from another part, as Host's `misfit`. */
-export function misfitOf(taker: LoadedPart, given: GivenPart, files: Files): LatentkitError | undefined {
+/** The error of a model or VAE that takes what comes from another part, or is not there, as Host's `misfit`. */
+export function misfitOf(taker: LoadedPart, given: GivenPart | undefined, files: Files): LatentkitError | undefined {
+  if (given === undefined) return lackOf(taker, files);
   if (given.type === "MODEL" || given.type === "VAE") {
     const [own, other] = [latentsOf(taker, files), latentsOf(given, files)];
     if (own === undefined || other === undefined || own.channels === other.channels) return undefined;
@@ -30,6 +32,13 @@ export function misfitOf(taker: LoadedPart, given: GivenPart, files: Files): Lat
     return contextError(network, `[n, tokens, ${width}] from ${namesOf(given)}`);
   if (pooled === undefined || pooledWidth === undefined || pooled === pooledWidth) return undefined;
   return pooledError(pooledWidth, `[n, ${pooled}] from ${namesOf(given)}`);
+}
+
+/** The error of a checkpoint without the VAE that it is asked for. */
+function lackOf({ type, files: [file] }: LoadedPart, files: Files): LatentkitError | undefined {
+  if (type !== "VAE" || file?.kind !== "checkpoints") return undefined;
+  const { network, vaeChannels } = files.facts(file.kind, file.name);
+  return network !== undefined && vaeChannels === undefined ? absentVae(file.name) : undefined;
 }
 
 function networkOf({ files: [file] }: LoadedPart, files: Files): NetworkSizes | undefined {

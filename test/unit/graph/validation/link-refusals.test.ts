@@ -18,6 +18,7 @@ const host: Host = {
   files: (kind) => (kind === "loras" ? ["ink.safetensors"] : ["a1.safetensors", "b1.safetensors", "b2.safetensors"]),
   misfit: (taker, given) => {
     const [own] = taker.files[0]!.name;
+    if (given === undefined) return undefined;
     if (given.type === "reference_latents_method")
       return own === "b" && given.places === "offset" ? new LatentkitError("value.invalid", "no offset.") : undefined;
     const names = given.files.map(({ name }) => name);

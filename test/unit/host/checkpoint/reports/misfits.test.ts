@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { render, validateGraph } from "latentkit";
@@ -166,6 +166,23 @@ describe("parts of model files that meet in a graph", () => {
   for (const [parts, sentence] of wrong)
     it(`are refused as in a run: ${parts.model}, clip of ${parts.clip}, VAE ${parts.vae}`, () =>
       assertRefused(graphOf(parts), sentence));
+
+  it("are refused if a checkpoint lacks the VAE, as in a run", async () => {
+    copyFileSync(join(folder, "diffusion_models/flux_dev.safetensors"), join(folder, "checkpoints/bare.safetensors"));
+    const parts: Parts = { model: "flux", clip: "flux", vae: "ae" };
+    const lack = 'Model "bare.safetensors" contains no VAE: load one with VAELoader.';
+    const decoder = node("VAEDecode", { samples: ["sampler", 0], vae: ["model", 2] });
+    const bare = { model: checkpoint("bare"), decoder };
+    assert.deepEqual(refused(graphOf(parts, "text", bare)), [`Node decoder (VAEDecode), input "vae": ${lack}`]);
+    assert.equal(await failureOf(graphOf(parts, "text", bare)), `Node decoder (VAEDecode): ${lack}`);
+    const encoded = {
+      model: checkpoint("bare"),
+      picture: node("EmptyImage", { width: 64, height: 64, batch_size: 1, color: 0 }),
+      latent: node("VAEEncode", { pixels: ["picture", 0], vae: ["model", 2] }),
+    };
+    assert.deepEqual(refused(graphOf(parts, "text", encoded)), [`Node latent (VAEEncode), input "vae": ${lack}`]);
+    assert.deepEqual(refused(graphOf(parts, "text", { model: checkpoint("bare") })), []);
+  });
 
   it("are not refused where the texts decide, or for files that are refused themselves", async () => {
     // without T5, which of CLIP's encoders read a text depends on its node
