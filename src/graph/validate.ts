@@ -35,6 +35,7 @@ import {
   loadError,
   presetRefusals,
 } from "./validation/host-refusals.js";
+import { linkRefusals } from "./validation/link-refusals.js";
 import { checkCached } from "./validation/validate-node.js";
 
 /** The part of a job that decides how a graph is checked, with nodes and host. */
@@ -45,6 +46,8 @@ export interface ValidateOptions
   readonly registry: Registry;
   /** Source of the choices that depend on installed models; the preview host if absent. */
   readonly host?: ChoiceContext["host"];
+  /** @internal The package's own nodes: their links are followed to the model files behind them. */
+  readonly builtIns?: Registry;
 }
 
 export interface GraphWarning {
@@ -180,6 +183,8 @@ export function checkGraph(
       queue.push(link.source);
     }
   }
+  for (const [id, misfits] of linkRefusals({ nodes: prepared, host, builtIns }))
+    if (misfits.length > 0) refused.set(id, [...(refused.get(id) ?? []), ...misfits]);
   addMissing(refused, missing);
   const certain = refused.size === 0 ? refused : eager(roots, prepared);
   for (const [id, refusals] of refused) {

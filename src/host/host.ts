@@ -83,6 +83,17 @@ export type FileRefusal =
     }
   | { readonly error: LatentkitError };
 
+/** Files that one output of a loader gives: a model, the text encoders of a clip, or a VAE. */
+export interface LoadedPart {
+  readonly type: "MODEL" | "CLIP" | "VAE";
+  readonly files: readonly { readonly kind: keyof HostFiles | "checkpoints"; readonly name: string }[];
+  /** Further inputs of the loader's node, as for `loadFile`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** Maker of a conditioning or a latent: a clip, a model or a VAE; or the places at which a node puts references. */
+export type GivenPart = LoadedPart | { readonly type: "reference_latents_method"; readonly places: string };
+
 /** Source of models for nodes. */
 export interface Host {
   readonly name: string;
@@ -123,6 +134,11 @@ export interface Host {
   ): FileRefusal | undefined;
   /** Family of the diffusion model of a file, "sdxl", as far as its header says. Absent: it shows when the file is loaded. */
   familyOf?(kind: ModelFileKind, name: string): string | undefined;
+  /**
+   * Error of a model or VAE that takes what another part makes, or of one that its file lacks, as far as headers say; undefined
+   * if nothing speaks against it. Absent: it shows when they run.
+   */
+  misfit?(taker: LoadedPart, given?: GivenPart): LatentkitError | undefined;
   /**
    * Reads the headers of files that have come or changed, without blocking the thread, so that `checkpoints`, `files` and
    * `refusal` know them. Resolves within a second or so, to whether all have been read. Absent: these read them.

@@ -14,7 +14,7 @@ export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly 
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf"> &
-    Partial<Pick<Host, "name" | "promptWarnings" | "refusal" | "abilities" | "familyOf">>;
+    Partial<Pick<Host, "name" | "promptWarnings" | "refusal" | "abilities" | "familyOf" | "misfit">>;
   readonly inputDir?: string;
   /** Input files at hand, which precede those of the folder. */
   readonly files?: FilesByName;

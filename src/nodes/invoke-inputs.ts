@@ -84,12 +84,17 @@ function readValue(
 function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, choices: ChoiceContext): void {
   if (definition.validate === undefined) return;
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const result = definition.validate(received, { inputTypes, inputDir: choices.inputDir, files: choices.files });
+  // an input that is present without a value would be a linked one
+  const given = Object.fromEntries(Object.entries(received).filter(([, value]) => value !== undefined));
+  const result = definition.validate(given, { inputTypes, inputDir: choices.inputDir, files: choices.files });
   if (result === undefined || result === true) return;
-  const [input, reason] =
+  const faults: (readonly [string | undefined, string | LatentkitError])[] =
     typeof result === "object"
-      ? Object.entries(result)[0]!
-      : [undefined, result === false ? "the node refuses these inputs" : result];
+      ? Object.entries(result)
+      : [[undefined, result === false ? "the node refuses these inputs" : result]];
+  const [first] = faults;
+  if (first === undefined) return;
+  const [input, reason] = first;
   const at = { node: definition.key, input };
   if (reason instanceof LatentkitError)
     throw new LatentkitError(reason.code, atNode(at, reason.message), { ...reason.details, ...at }, { cause: reason });

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../base/errors.js";
 import type { Job } from "../graph/job.js";
 import { findDefinition, findDefinitions, type Graph, inputsOf } from "../graph/parse.js";
-import type { PreparedNode } from "../graph/prepared.js";
+import { linkedNodes, type PreparedNode } from "../graph/prepared.js";
 import type { Surroundings } from "../graph/surroundings.js";
 import { findRoots, neededBy, withDependents } from "../graph/topology.js";
 import { checkGraph, validationError } from "../graph/validate.js";
@@ -100,6 +100,9 @@ function certainErrors(
   definitions: ReadonlyMap<string, NodeDefinition>,
   mayChange: MayChange,
 ): Record<string, NodeErrors> {
+  const mayChangeNode = (id: string): boolean =>
+    Object.keys(definitions.get(id)!.inputs).some((input) => mayChange(id, input));
+  const changing = withDependents([...prepared.keys()].filter(mayChangeNode), linkedNodes(prepared));
   const isCertain = (nodeId: string, { code, input, extra_info }: GraphError): boolean => {
     const definition = definitions.get(nodeId)!;
     if (code === "network.forbidden") return true;
@@ -109,9 +112,11 @@ function certainErrors(
         links.every((link) => !cycle.has(link.source) || !mayChange(id, link.input));
       return [...cycle].every((id) => holds(prepared.get(id)!));
     }
+    // what arrives through a link depends on the nodes behind it
+    if (prepared.get(nodeId)!.links.some((link) => link.input === input)) return !changing.has(nodeId);
     // the effect of one input may depend on the others
     const isOwn = input === undefined || definition.validate !== undefined;
-    return isOwn ? !Object.keys(definition.inputs).some((name) => mayChange(nodeId, name)) : !mayChange(nodeId, input);
+    return isOwn ? !mayChangeNode(nodeId) : !mayChange(nodeId, input);
   };
   const certain: Record<string, NodeErrors> = {};
   for (const [nodeId, one] of Object.entries(nodeErrors)) {

@@ -31,7 +31,7 @@ export const defaultRegistry: Registry = registry;
 export const defaultHost: Host = createPreviewHost();
 
 /** Options of `validateGraph`. */
-export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
+export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry" | "builtIns"> {
   /** The nodes; those of the package if absent. */
   readonly registry?: Registry;
 }
@@ -66,6 +66,7 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
     ...options,
     registry: options.registry ?? defaultRegistry,
     host: options.host ?? defaultHost,
+    builtIns: defaultRegistry,
     inputDir: resolve(options.inputDir ?? "input"),
   });
 }

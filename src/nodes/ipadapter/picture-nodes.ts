@@ -9,9 +9,11 @@ import { choice, float, image, int, mask, model, socket } from "../inputs.js";
 import { besideEachOther, COMBINATIONS, combined } from "./embeds.js";
 import { CROP_POSITIONS, INTERPOLATIONS, NOISES, noisePicture, preparedPicture } from "./pictures.js";
 import { presetAdapter, presetName } from "./presets.js";
-import { asMasks, ipadapter, requireEncoder } from "./show.js";
+import { asMasks, ipadapter, requireEncoder, unlessLinked } from "./show.js";
 
 const CATEGORY = "ipadapter";
+
+const IMAGELESS = "no image (latentkit makes no noise of one)";
 
 /** Input with embedded pictures. */
 export const embeds = <const Optional extends boolean = false>(optional?: Optional) =>
@@ -117,14 +119,10 @@ export const pictureNodes = [
       image_optional: image({ optional: true }),
     },
     outputs: { IMAGE: "IMAGE" },
+    validate: (inputs) => unlessLinked("image_optional", inputs, IMAGELESS),
     run: ({ type, strength, blur, image_optional }) => {
       if (image_optional !== undefined)
-        throw inputError(
-          "value.invalid",
-          { input: "image_optional" },
-          "no image, as noise of one is not run",
-          image_optional,
-        );
+        throw inputError("value.invalid", { input: "image_optional" }, IMAGELESS, image_optional);
       return { IMAGE: noisePicture(type, strength, blur) };
     },
   }),

@@ -13,6 +13,7 @@ import {
   rangeInputs,
   scaling,
   tailInputs,
+  unlessLinked,
   withPictures,
 } from "./show.js";
 import { layerWeights, listedWeights, WEIGHT_TYPES, type WeightType } from "./weights.js";
@@ -38,11 +39,12 @@ const OLD_NAMES = ["original", "linear", "channel penalty"] as const;
 const MODEL = { MODEL: "MODEL" } as const;
 
 const UNSHARPENED = "0 (latentkit does not sharpen tiles)";
+const MASKLESS = "no mask (the tiles have their own)";
 const NOISELESS = "0 (latentkit adds no noise on the negative side)";
 
 /** The answer of validation for a number that has to be 0. */
 const unlessZero = (input: string, value: unknown, expected: string) =>
-  typeof value === "number" && value !== 0 ? { [input]: `expected ${expected}, received ${describe(value)}` } : true;
+  typeof value === "number" && value !== 0 ? { [input]: `expected ${expected}, received ${describe(value)}` } : {};
 
 export const showNodes = [
   defineNode({
@@ -261,12 +263,14 @@ export const showNodes = [
       { name: "tiles", type: "IMAGE" },
       { name: "masks", type: "MASK" },
     ],
-    validate: ({ sharpening }) => unlessZero("sharpening", sharpening, UNSHARPENED),
+    validate: (inputs) => ({
+      ...unlessZero("sharpening", inputs.sharpening, UNSHARPENED),
+      ...unlessLinked("attn_mask", inputs, MASKLESS),
+    }),
     run: async ({ image, weight, weight_type, combine_embeds, sharpening, attn_mask, ...inputs }, { signal }) => {
       if (image.shape[0] !== 1) throw inputError("value.invalid", { input: "image" }, "one picture", image);
       if (sharpening !== 0) throw inputError("input.invalid", { input: "sharpening" }, UNSHARPENED, sharpening);
-      if (attn_mask !== undefined)
-        throw inputError("value.invalid", { input: "attn_mask" }, "no mask beside those of the tiles", attn_mask);
+      if (attn_mask !== undefined) throw inputError("value.invalid", { input: "attn_mask" }, MASKLESS, attn_mask);
       const { tiles, masks } = tiled(image);
       const weights = layerWeights(weight_type, weight, inputs.ipadapter.isSdxl);
       let { model } = inputs;

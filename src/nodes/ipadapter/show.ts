@@ -33,6 +33,12 @@ export const tailInputs = () => ({
   clip_vision: socket<ClipVision, { optional: true }>("CLIP_VISION", { optional: true }),
 });
 
+/** The answer of validation for an input that may not be linked. */
+export const unlessLinked = (input: string, inputs: Readonly<Record<string, unknown>>, expected: string) =>
+  Object.hasOwn(inputs, input) && inputs[input] === undefined
+    ? { [input]: `expected ${expected}, received a link` }
+    : {};
+
 /** Values of the inputs that all of these nodes have. */
 export interface ShowInputs {
   readonly model: Model;

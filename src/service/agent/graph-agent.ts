@@ -138,7 +138,7 @@ export function graphAgentWith(
     const { inputDir, allowNetwork, classAliases } = job;
     const partialExecutionTargets = targets && [...targets];
     const own = { inputDir, files, allowNetwork, classAliases, partialExecutionTargets };
-    return validateGraph(graph, { registry: nodes, host, ...own });
+    return validateGraph(graph, { registry: nodes, builtIns: defaultRegistry, host, ...own });
   };
   let turn: Promise<unknown> = Promise.resolve();
   const graphs: AgentGraphs = {

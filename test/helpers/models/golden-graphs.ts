@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { executeGraph, Tensor } from "latentkit";
+import { executeGraph, Tensor, validateGraph } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { joined as joinedParts, narrowed } from "#src/tensor/parts.js";
@@ -117,6 +117,7 @@ export function testGoldenGraphs({
       const outputs = new Map<string, readonly unknown[]>();
       const targets = [...new Set(nodes)].filter((id) => id !== undefined);
       const folders = { inputDir: pictures, outputDir: join(folder, "out") };
+      assert.deepEqual(validateGraph(one.graph, { host, inputDir: pictures, targets }).nodeErrors, {});
       for await (const event of executeGraph(one.graph, { host, ...folders, targets })) {
         if (event.type === "node-done") outputs.set(event.nodeId, event.outputs);
         if (event.type === "warning") assertKnown(event.message);

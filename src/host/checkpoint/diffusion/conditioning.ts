@@ -85,8 +85,13 @@ export function pooledText([, { pooled_output: pooled }]: Conditioning[number], 
   if (pooled === undefined || pooled === null) return Tensor.zeros([1, width]);
   if (pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0 && pooled.shape[1] === width)
     return pooled;
+  throw pooledError(width, describe(pooled));
+}
+
+/** Error of a pooled text of another width. */
+export function pooledError(width: number, received: string): LatentkitError {
   const expected = `pooled_output [n, ${width}], as the model's text encoders make it`;
-  throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
+  return new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${received}.`);
 }
 
 /** Width of the embedding of one number. */

@@ -1,12 +1,13 @@
+import { LatentkitError } from "../../../base/errors.js";
 import type { ModelHeader, Part } from "../recognition/part.js";
 import { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { StableDiffusionFamily, TextPart } from "../text-encoder/recognise.js";
 import type { VaeConfig } from "../vae/build.js";
 import { vaeOfCheckpoint } from "../vae/recognise.js";
-import { placedWeights, type WeightFile, type WeightMap } from "../weights/stored.js";
+import { placedWeights, quotedName, type WeightFile, type WeightMap } from "../weights/stored.js";
 import type { ReadValues } from "../weights/values.js";
-import type { DiffusionNetwork } from "./model.js";
+import type { DiffusionNetwork, NetworkSizes } from "./model.js";
 import type { CheckpointSampling } from "./sampling.js";
 
 /** A kind of network with the models that have it: how their files are recognised. */
@@ -70,6 +71,30 @@ export const networkPart = <Config>(
   part,
   open: (runtime, file) => new Network(runtime, ModelPart.of(what, file, part)),
 });
+
+/** Error of a checkpoint that lacks a part, which a loader loads. */
+export const absentPart = (name: string, part: string, loader: string): LatentkitError =>
+  new LatentkitError("model.invalid", `Model ${quotedName(name)} contains no ${part}: load one with ${loader}.`);
+
+export const absentVae = (name: string): LatentkitError => absentPart(name, "VAE", "VAELoader");
+
+const runsNothing = async (): Promise<never> => {
+  throw new TypeError("only the sizes of this network are known");
+};
+/** For networks of which only the sizes are read. */
+const NO_RUNTIME: Runtime = {
+  run: runsNothing,
+  ports: runsNothing,
+  describe: () => ({ threads: 0, networks: [] }),
+};
+const NO_STATE = { path: "", bytes: 0, modifiedNs: 0n, inode: 0n };
+
+/** Facts about a network by which parts of other files fit it, from the header of its file. */
+export function networkSizes(part: NetworkPart, file: ModelHeader): NetworkSizes {
+  const network = part.open(NO_RUNTIME, { ...file, ...NO_STATE });
+  const { label, outChannels, contextDim, widensContext, pooledWidth, places } = network;
+  return { label, outChannels, contextDim, widensContext, pooledWidth, places };
+}
 
 /** The parts with the VAE of the file, and the number of tensors that none of them uses. */
 export function withVae(file: ModelHeader, parts: Omit<CheckpointParts, "vae" | "ignored">): CheckpointParts {

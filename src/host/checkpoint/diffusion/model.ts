@@ -8,22 +8,32 @@ import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../../ty
 import type { AdapterUse } from "../ip-adapter/use.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { Adapter } from "../session/model-part.js";
+import { latentError } from "../vae/model.js";
 import { inArea, inpaintChannels, type LabelSource } from "./conditioning.js";
 import { cleanOf, inputScale, type Reading } from "./sampling.js";
 
 /** Inputs of a network by name. */
 export type NamedTensors = Readonly<Record<string, Tensor>>;
 
-/** The network of a model, from either format. */
-export interface DiffusionNetwork {
+/** Facts about a network by which parts of other files fit it. */
+export interface NetworkSizes {
   /** Name for messages, such as "UNet of anime/model.safetensors". */
   readonly label: string;
-  readonly inChannels: number;
+  /** Channels of latents. */
   readonly outChannels: number;
   /** Width of its context; undefined if its file does not say. */
   readonly contextDim?: number;
   /** Whether a narrower context is filled with zeros. */
   readonly widensContext?: boolean;
+  /** Width of a pooled text that it takes, if there is one. Absent: any. */
+  readonly pooledWidth?: number;
+  /** Places that references may have, the usual one first. Absent: it ignores references. */
+  readonly places?: readonly string[];
+}
+
+/** The network of a model, from either format. */
+export interface DiffusionNetwork extends NetworkSizes {
+  readonly inChannels: number;
   /** Whether one call may evaluate these entries: contexts repeat then until all are equally long, as CLIP's may. */
   canShare(entries: Conditioning): boolean;
   /** Its layers as LoRA files name them. Absent: it is a finished ONNX model, whose weights stay. */
@@ -240,25 +250,18 @@ class ModelRun {
 
   /** A context as the network takes it. Fails with value.invalid for that of another family's text encoder. */
   #contextOf(tensor: Tensor): Tensor {
-    const { contextDim, widensContext, label } = this.#source.network;
-    const [count, tokens, width] = tensor.shape;
-    if (tensor.shape.length === 3 && count! > 0 && tokens! > 0) {
-      if (width === (contextDim ?? width)) return tensor;
-      if (widensContext && width! < contextDim!)
-        return joined([tensor, Tensor.zeros([count!, tokens!, contextDim! - width!])], 2);
-    }
-    const expected = `[n, tokens, ${contextDim ?? "width"}], as its own text encoder makes it`;
-    const message = `${label}: expected a conditioning ${expected}, received ${describe(tensor)}.`;
-    throw new LatentkitError("value.invalid", message);
+    const { network } = this.#source;
+    const [count, tokens, width = 0] = tensor.shape;
+    const isWhole = tensor.shape.length === 3 && count! > 0 && tokens! > 0;
+    if (!isWhole || !takesContext(network, width)) throw contextError(network, describe(tensor));
+    const missing = (network.contextDim ?? width) - width;
+    return missing === 0 ? tensor : joined([tensor, Tensor.zeros([count!, tokens!, missing])], 2);
   }
 
   #refuseMisfit(x: Tensor, sigma: number, cond: Conditioning): void {
     const [batch, channels, rows, columns] = fourSides("predict", x);
     const { outChannels, label } = this.#source.network;
-    if (channels !== outChannels || rows === 0 || columns === 0) {
-      const message = `${label}: expected a latent [B, ${outChannels}, h, w], received ${describe(x)}.`;
-      throw new LatentkitError("tensor.bad-shape", message);
-    }
+    if (channels !== outChannels || rows === 0 || columns === 0) throw latentError(label, outChannels, describe(x));
     if (!Number.isFinite(sigma) || sigma < 0)
       throw new LatentkitError(
         "value.out-of-range",
@@ -269,6 +272,16 @@ class ModelRun {
       throw new LatentkitError("tensor.bad-shape", message);
     }
   }
+}
+
+/** Whether a network takes contexts of a width. */
+export const takesContext = ({ contextDim, widensContext }: NetworkSizes, width: number): boolean =>
+  contextDim === undefined || width === contextDim || (widensContext === true && width < contextDim);
+
+/** Error of a context that a network does not take. */
+export function contextError({ label, contextDim }: NetworkSizes, received: string): LatentkitError {
+  const expected = `[n, tokens, ${contextDim ?? "width"}], as its own text encoder makes it`;
+  return new LatentkitError("value.invalid", `${label}: expected a conditioning ${expected}, received ${received}.`);
 }
 
 /** Whether all contexts have as many tokens. */

@@ -6,7 +6,7 @@ import type { ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { Encodings, JoinedFamily } from "../text-encoder/joined-clip.js";
 import { Qwen3Clip, type Qwen3Config, type Qwen3Reading } from "../text-encoder/qwen3.js";
-import type { EncoderName, StableDiffusionFamily } from "../text-encoder/recognise.js";
+import type { EncoderName, StableDiffusionFamily, TextEncoderName } from "../text-encoder/recognise.js";
 import { tokenizeFlux2 } from "../tokenizer/qwen.js";
 import { unsupported } from "../weights/stored.js";
 
@@ -22,6 +22,7 @@ const FLUX_CLIP: JoinedFamily = {
   clipFamily: "sd1",
   hasLayers: false,
   combine: ({ l, t5 }) => [t5!, { pooled_output: l![1].pooled_output }],
+  pooledWidth: ({ l }) => l,
 };
 
 /** T5 alone makes the context. */
@@ -34,6 +35,7 @@ const CHROMA_CLIP: JoinedFamily = {
   // decisions: Weights of Chroma's tokens are measured from padding
   emptyEnds: false,
   combine: ({ t5 }) => [t5!, {}],
+  pooledWidth: () => undefined,
 };
 
 /** Layers whose inputs are the context: a quarter, half and three quarters of the way. */
@@ -74,6 +76,7 @@ export const SD3_CLIP: JoinedFamily = {
   clipFamily: "sdxl",
   hasLayers: true,
   combine: combineSd3,
+  pooledWidth: ({ l = WIDTHS.l, g = WIDTHS.g }) => l + g,
 };
 
 function combineSd3({ l, g, t5 }: Encodings): Conditioning[number] {
@@ -124,8 +127,43 @@ const LANGUAGE_MODELS: Readonly<Record<string, readonly [words: string, types: r
   "qwen2.5-vl": ["Qwen2.5-VL", ["qwen_image"]],
   t5: ["T5", []],
 };
+/** Whether an encoder is one of CLIP's. */
+export const isOfClip = (encoder: EncoderSize): encoder is EncoderSize<TextEncoderName> =>
+  LANGUAGE_MODELS[encoder.name] === undefined;
+
 /** Types of families that read other states of a Qwen2.5-VL encoder than Qwen-Image does. */
 const OTHER_QWEN25_TYPES: readonly string[] = ["hunyuan_image", "longcat_image"];
+
+/** A text encoder, and the numbers that it makes of a token and of a whole text. */
+export interface EncoderSize<Name extends EncoderName = EncoderName> {
+  readonly name: Name;
+  readonly width: number;
+  /** Absent for language models. */
+  readonly pooled?: number;
+}
+
+/** Widths of a context and of its pooled text, as far as they are known. */
+export interface EncodingSizes {
+  /** Absent if it depends on the texts. */
+  readonly width?: number;
+  readonly pooled?: number;
+}
+
+/** Widths of what encoders make together as a type; none if they do not belong together. */
+export function encodingSizes(encoders: readonly EncoderSize[], type: string | undefined): EncodingSizes {
+  const sizeOf = (name: EncoderName): EncoderSize | undefined => encoders.find((each) => each.name === name);
+  const joined = JOINED_CLIPS.find((family) => family.type === type);
+  if (joined !== undefined) {
+    const pooled = joined.pooledWidth({ l: sizeOf("l")?.pooled, g: sizeOf("g")?.pooled });
+    // CLIP's encoders stand before T5, as wide
+    return { width: sizeOf("t5")?.width, pooled };
+  }
+  const [first, ...others] = encoders;
+  if (first === undefined || (others.length > 0 && !encoders.every(isOfClip))) return {};
+  if (first.name === "qwen3" && type === "flux2") return { width: FLUX2_STATES.length * first.width };
+  const width = encoders.reduce((sum, each) => sum + each.width, 0);
+  return { width, pooled: others.length === 0 ? first.pooled : sizeOf("g")?.pooled };
+}
 
 /** Why a file with these encoders cannot be loaded with a type; undefined if it can. */
 export function typeRefusal(file: string, names: readonly EncoderName[], type: string): LatentkitError | undefined {

@@ -52,6 +52,14 @@ export class BuiltFlux implements DiffusionNetwork {
     this.contextDim = config.contextWidth;
   }
 
+  get pooledWidth(): number | undefined {
+    return this.part.config.pooledWidth || undefined;
+  }
+
+  get places(): readonly string[] {
+    return FLUX_KINDS[this.part.config.kind].places.references;
+  }
+
   get target(): LoraTarget {
     return { weights: this.part.weights, places: fluxPlaces };
   }

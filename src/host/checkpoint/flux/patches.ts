@@ -228,11 +228,14 @@ export function referencesBy<Places>(
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${received}.`);
   }
   const known = allowed.find((each) => each === places);
-  if (known === undefined) {
-    const expected = `reference_latents_method ${allowed.join(" or ")}`;
-    throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(places)}.`);
-  }
+  if (known === undefined) throw placesError(allowed, places);
   return { latents, places: known };
+}
+
+/** Error of a conditioning that has references at other places than a model has learned. */
+export function placesError(allowed: readonly unknown[], received: unknown): LatentkitError {
+  const expected = `reference_latents_method ${allowed.join(" or ")}`;
+  return new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(received)}.`);
 }
 
 /** Whether the tokens of all entries stand at the same places. */

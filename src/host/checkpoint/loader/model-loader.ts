@@ -6,7 +6,7 @@ import type { Checkpoint, Clip, ControlNet, Model, Vae, Warn } from "../../types
 import { CheckpointClipVision } from "../clip-vision/model.js";
 import { clipVisionPart } from "../clip-vision/recognise.js";
 import { CheckpointModelPatch } from "../diffusion/control-pictures.js";
-import type { RecognisedCheckpoint } from "../diffusion/family.js";
+import { absentPart, absentVae, type RecognisedCheckpoint } from "../diffusion/family.js";
 import { CheckpointModel, type ModelSource } from "../diffusion/model.js";
 import { samplingOf } from "../diffusion/sampling.js";
 import { CLIP_TYPES, FAMILY_OF_ENCODER, flux2Clip, JOINED_CLIPS, typeRefusal } from "../families/clip-types.js";
@@ -41,7 +41,7 @@ import { upscalerPart } from "../upscaler/recognise.js";
 import { BuiltVae, CheckpointVae } from "../vae/model.js";
 import { recogniseVae } from "../vae/recognise.js";
 import { taesdPart, taesdScale } from "../vae/taesd.js";
-import { quotedName, unsupported, type WeightFile } from "../weights/stored.js";
+import { unsupported, type WeightFile } from "../weights/stored.js";
 import { readValues } from "../weights/values.js";
 import { CheckpointImageAdapter } from "./image-adapter.js";
 import { CheckpointLora } from "./lora.js";
@@ -244,9 +244,6 @@ export class ModelLoader {
 
 type Loader<Kind extends keyof HostFiles> = (file: WeightFile) => Promise<HostFiles[Kind]>;
 
-const absent = (name: string, part: string, loader: string): LatentkitError =>
-  new LatentkitError("model.invalid", `Model ${quotedName(name)} contains no ${part}: load one with ${loader}.`);
-
 /** Stands for the clip of a file without text encoders, or with one of two. */
 class AbsentClip implements Clip {
   readonly #name: string;
@@ -256,7 +253,7 @@ class AbsentClip implements Clip {
   }
 
   get encoders(): never {
-    throw absent(this.#name, "text encoder", "CLIPLoader or DualCLIPLoader");
+    throw absentPart(this.#name, "text encoder", "CLIPLoader or DualCLIPLoader");
   }
 }
 
@@ -269,10 +266,10 @@ class AbsentVae implements Vae {
   }
 
   async encode(): Promise<never> {
-    throw absent(this.#name, "VAE", "VAELoader");
+    throw absentVae(this.#name);
   }
 
   async decode(): Promise<never> {
-    throw absent(this.#name, "VAE", "VAELoader");
+    throw absentVae(this.#name);
   }
 }

@@ -67,6 +67,10 @@ export class BuiltQwenImage implements DiffusionNetwork {
     this.#rules = { channels: FORMAT.channels, places: [usual, "index", AT_ZERO, "offset", "uxo"] };
   }
 
+  get places(): readonly string[] {
+    return this.#rules.places;
+  }
+
   get target(): LoraTarget {
     const places: LoraTarget["places"] = (weights) =>
       [...ownPlaces(weights)].map(([module, at]) => [transformerNames(module), at]);

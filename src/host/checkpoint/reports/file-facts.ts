@@ -5,6 +5,9 @@ import { headerLength, LENGTH_BYTES, parseHeader } from "../../../io/safetensors
 import { ggufFamily } from "../../foreign-families.js";
 import type { FileRefusal } from "../../host.js";
 import { clipVisionPart } from "../clip-vision/recognise.js";
+import { networkSizes } from "../diffusion/family.js";
+import type { NetworkSizes } from "../diffusion/model.js";
+import { type EncoderSize, type EncodingSizes, encodingSizes } from "../families/clip-types.js";
 import { recogniseModelPatch, requireCheckpoint } from "../families/recognise.js";
 import type { ModelKind } from "../files/kinds.js";
 import { START_BYTES } from "../files/other-format.js";
@@ -12,11 +15,12 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
-import type { TextEncoderConfig } from "../text-encoder/build.js";
-import { type EncoderName, encoderName, recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
+import { encoderName, recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
 import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
+import { latentsOf, type VaeConfig } from "../vae/build.js";
 import { recogniseVae } from "../vae/recognise.js";
+import type { TaesdConfig } from "../vae/taesd.js";
 import { applyFormats, joinFactors } from "../weights/factors.js";
 import { isGgufStart } from "../weights/gguf/header.js";
 import { ARCHITECTURE, GGUF_BEGINNINGS, type GgufContents, ggufContents } from "../weights/gguf/open.js";
@@ -33,27 +37,31 @@ const UNET_MARKS = ["input_blocks.0.0.weight", "down_blocks.0.resnets.0.norm1.we
 const OFFSETS = '"data_offsets"';
 const LAST_BYTE = /^"data_offsets"\s*:\s*\[\s*\d+\s*,\s*(\d+)\s*\]/;
 
-/** A text encoder of a file, as embeddings have to fit it. */
-export type EncoderSize = Pick<TextEncoderConfig, "name"> & { readonly width: number };
-
 /** Facts about a model file from its header. */
 export interface FileFacts {
   /** Why it cannot be loaded; undefined if no reason is known. */
   readonly refusal?: FileRefusal;
-  /** Those of its text encoders; absent if they were not looked for. */
+  /** Its text encoders; absent if they were not looked for. */
   readonly encoders?: readonly EncoderSize[];
-  /** Names of all its text encoders, if it is a file of them. */
-  readonly encoderNames?: readonly EncoderName[];
+  /** Output of the text encoders of a checkpoint; absent for other files, and if it lacks some. */
+  readonly encoding?: EncodingSizes;
   /** Family of its diffusion model: "sdxl". */
   readonly family?: string;
+  readonly network?: NetworkSizes;
+  /** Channels of the latents of its VAE. */
+  readonly vaeChannels?: number;
 }
 
 type Recognised = Omit<FileFacts, "refusal">;
 
 const sizesOf = (encoders: readonly TextPart[]): readonly EncoderSize[] =>
-  encoders.flatMap(({ kind, part }) =>
-    kind === "clip" ? [{ name: part.config.name, width: part.config.hidden }] : [],
-  );
+  encoders.map((encoder) => {
+    const { hidden } = encoder.part.config;
+    const pooled = encoder.kind === "clip" ? (encoder.part.config.projection?.size ?? hidden) : undefined;
+    return { name: encoderName(encoder), width: hidden, pooled };
+  });
+
+const channelsOf = (config: VaeConfig | TaesdConfig): number => latentsOf({ normalised: false, ...config }).channels;
 
 /** Recognition without facts to keep. */
 const only =
@@ -64,21 +72,28 @@ const only =
   };
 
 function checkpointFacts(file: ModelHeader): Recognised {
-  const { family, textEncoders } = requireCheckpoint(file);
-  return { family, encoders: sizesOf(textEncoders) };
+  const { family, network, textEncoders, encoderCount, clipType, vae } = requireCheckpoint(file);
+  const encoders = sizesOf(textEncoders);
+  return {
+    family,
+    encoders,
+    encoding: encoders.length === encoderCount ? encodingSizes(encoders, clipType) : undefined,
+    network: networkSizes(network, file),
+    vaeChannels: vae && channelsOf(vae.config),
+  };
 }
 
-function encoderFacts(file: ModelHeader): Recognised {
-  const found = recogniseTextEncoders(file);
-  return { encoders: sizesOf(found), encoderNames: found.map(encoderName) };
+function modelFacts(file: ModelHeader): Recognised {
+  const { family, network } = checkpointFacts(file);
+  return { family, network };
 }
 
 /** Recognition of the kinds that are loaded, by headers alone. */
 const RECOGNISE: { readonly [Kind in ModelKind]?: (file: ModelHeader) => Recognised } = {
   checkpoints: checkpointFacts,
-  diffusion_models: (file) => ({ family: requireCheckpoint(file).family }),
-  text_encoders: encoderFacts,
-  vae: only(recogniseVae),
+  diffusion_models: modelFacts,
+  text_encoders: (file) => ({ encoders: sizesOf(recogniseTextEncoders(file)) }),
+  vae: (file) => ({ vaeChannels: channelsOf(recogniseVae(file).part.config) }),
   loras: only(requireLora),
   controlnet: only(recogniseControl),
   upscale_models: only(upscalerPart),
@@ -100,9 +115,6 @@ const USUAL: { readonly [Kind in ModelKind]?: readonly string[] } = {
   controlnet: ["zero_convs.0.0.weight", "controlnet_down_blocks.0.weight"],
   clip_vision: ["visual_projection.weight", "visual.proj"],
 };
-
-/** Kinds of files with text encoders. */
-export const ENCODER_KINDS: ReadonlySet<ModelKind> = new Set(["checkpoints", "text_encoders"]);
 
 /** Reads the facts about a file of a kind; none if the file is gone. Blocks the thread. */
 export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileFacts {

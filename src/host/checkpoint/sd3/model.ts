@@ -49,6 +49,10 @@ export class BuiltSd3 implements DiffusionNetwork {
     this.contextDim = config.contextWidth;
   }
 
+  get pooledWidth(): number {
+    return this.part.config.pooledWidth;
+  }
+
   get target(): LoraTarget {
     return { weights: this.part.weights, places: sd3Places };
   }

@@ -43,6 +43,8 @@ export interface JoinedFamily {
   /** Whether nodes may ask for another layer of them. */
   readonly hasLayers: boolean;
   combine(encodings: Encodings): Conditioning[number];
+  /** Width of the pooled text, of CLIP's encoders with theirs; undefined if there is none. */
+  pooledWidth(widths: { readonly l?: number; readonly g?: number }): number | undefined;
 }
 
 interface JoinedOptions {

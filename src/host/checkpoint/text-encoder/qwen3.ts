@@ -70,9 +70,10 @@ export class Qwen3Clip implements Clip {
     };
     const work = qwen3Work(this.part.config);
     const build = (network: Network): void => buildQwen3(network, config, undefined, states);
-    const { cond } = await this.runtime.run(this.part.session("text encoder Qwen3", build, { work }), feeds, {
-      isShared: true,
-    });
+    // two families may read one file
+    const variant = ["text encoder Qwen3", ...(states ?? [])].join(", ");
+    const session = this.part.session(variant, build, { work });
+    const { cond } = await this.runtime.run(session, feeds, { isShared: true });
     return [[cond!, {}]];
   }
 }

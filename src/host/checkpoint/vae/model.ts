@@ -56,13 +56,15 @@ export class CheckpointVae implements Vae {
   async decode(latent: Tensor): Promise<Tensor> {
     const { label, latentChannels } = this.#networks;
     const [, channels, rows, columns] = fourSides("VAE decode", latent);
-    if (channels !== latentChannels || rows === 0 || columns === 0) {
-      const expected = `a latent [B, ${latentChannels}, h, w]`;
-      throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(latent)}.`);
-    }
+    if (channels !== latentChannels || rows === 0 || columns === 0)
+      throw latentError(label, latentChannels, describe(latent));
     return this.#networks.decode(latent);
   }
 }
+
+/** Error of a latent that a network with a label does not take. */
+export const latentError = (label: string, channels: number, received: string): LatentkitError =>
+  new LatentkitError("tensor.bad-shape", `${label}: expected a latent [B, ${channels}, h, w], received ${received}.`);
 
 /** A VAE of a model file: the trained one of a checkpoint, or a tiny one. */
 type VaePart =

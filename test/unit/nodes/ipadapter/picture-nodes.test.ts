@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { invokeNode, type Model, Tensor } from "latentkit";
+import { invokeNode, type Model, Tensor, validateGraph } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
 import { FILES, fileHost, patchable } from "../../../helpers/graph/file-host.js";
+import { node } from "../../../helpers/graph/graph-nodes.js";
 import { describeLoader } from "../../../helpers/graph/loader-tests.js";
 
 const host = fileHost();
@@ -62,6 +63,23 @@ describe("IPAdapterNoise", () => {
     const noise = (inputs: object) => invokeNode("IPAdapterNoise", { type: "fade", strength: 1, blur: 0, ...inputs });
     await refuses(noise({ type: "shuffle" }), "input.not-in-list", /input "type": expected fade, dissolve or gaussian/);
     await refuses(noise({ image_optional: Tensor.zeros([1, 8, 8, 3]) }), "value.invalid", /input "image_optional"/);
+  });
+
+  it("refuses a linked picture in validation", () => {
+    const errorsOf = (inputs: object) => {
+      const graph = {
+        "1": node("EmptyImage", { width: 8, height: 8, batch_size: 1, color: 0 }),
+        "2": node("IPAdapterNoise", { type: "fade", strength: 1, blur: 0, ...inputs }),
+      };
+      const { nodeErrors } = validateGraph(graph, { targets: ["2"] });
+      return Object.values(nodeErrors).flatMap(({ errors }) => errors.map(({ sentence }) => sentence));
+    };
+    assert.deepEqual(errorsOf({}), []);
+    assert.deepEqual(errorsOf({ image_optional: ["1", 0] }), [
+      'Node 2 (IPAdapterNoise), input "image_optional": expected no image (latentkit makes no noise of one), received a link.',
+    ]);
+    // other inputs are still checked
+    assert.match(errorsOf({ blur: 33 }).join(), /input "blur": expected a whole number from 0 to 32, received 33/);
   });
 });
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { invokeNode, Tensor } from "latentkit";
+import { invokeNode, Tensor, validateGraph } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
 import { FILES, fileHost, type PatchableModel, patchable } from "../../../helpers/graph/file-host.js";
+import { node } from "../../../helpers/graph/graph-nodes.js";
 
 const host = fileHost();
 const image = Tensor.full([2, 8, 8, 3], 0.5);
@@ -110,6 +111,27 @@ describe("nodes that show pictures", () => {
       "input.invalid",
       /input "sharpening": expected 0 \(latentkit does not sharpen tiles\), received 0\.5/,
     );
+  });
+
+  it("refuse a mask beside the tiles, in validation too", async () => {
+    const mask = Tensor.full([1, 4, 4], 1);
+    const tiles = { ...advanced, image: Tensor.full([1, 256, 512, 3], 0.5), sharpening: 0 };
+    const expected = /input "attn_mask": expected no mask \(the tiles have their own\)/;
+    await refuses(shown("IPAdapterTiled", { ...tiles, attn_mask: mask }), "value.invalid", expected);
+    const sentencesOf = (key: string, inputs: object) => {
+      const graph = {
+        "1": node("SolidMask", { value: 1, width: 8, height: 8 }),
+        "2": node(key, { ...advanced, ...inputs }),
+      };
+      const { errors = [] } = validateGraph(graph, { host, targets: ["2"] }).nodeErrors["2"] ?? {};
+      return errors.filter(({ code }) => code === "input.invalid").map(({ sentence }) => sentence);
+    };
+    assert.deepEqual(sentencesOf("IPAdapterTiled", { sharpening: 0.5, attn_mask: ["1", 0] }), [
+      'Node 2 (IPAdapterTiled), input "sharpening": expected 0 (latentkit does not sharpen tiles), received 0.5.',
+      'Node 2 (IPAdapterTiled), input "attn_mask": expected no mask (the tiles have their own), received a link.',
+    ]);
+    assert.deepEqual(sentencesOf("IPAdapterTiled", { sharpening: 0 }), []);
+    assert.deepEqual(sentencesOf("IPAdapterAdvanced", { attn_mask: ["1", 0] }), []);
   });
 
   it("refuse style and composition of Stable Diffusion 1, and wrong lists of weights", async () => {

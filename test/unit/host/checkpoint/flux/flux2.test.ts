@@ -129,6 +129,16 @@ describe("the clip of Flux.2 klein", () => {
     }
   });
 
+  it("reads a file that Z-Image's clip has read before in its own way", async () => {
+    const settings = { type: "lumina2" };
+    const ofZImage = await host.loadFile!("text_encoders", "qwen3_klein.safetensors", undefined, settings);
+    const [[one]] = (await ofZImage.encodeText!("a cat")) as [Conditioning[number]];
+    const [[other]] = (await (await load()).encodeText!("a cat")) as [Conditioning[number]];
+    const [[again]] = (await ofZImage.encodeText!("a cat")) as [Conditioning[number]];
+    assert.deepEqual([one.shape[2], other.shape[2]], [32, 96]);
+    assert.deepEqual(again, one);
+  });
+
   it("is that of a checkpoint with all parts, whose vae has cells of 16 pixels", async () => {
     const { clip, vae, model } = await host.loadCheckpoint("flux2_klein.safetensors");
     const [[context]] = (await clip.encodeText!("a cat")) as [Conditioning[number]];
