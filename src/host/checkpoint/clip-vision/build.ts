@@ -93,8 +93,7 @@ export function buildClipVision(network: Network, config: ClipVisionConfig): voi
 /** x [B, hidden] projected to [B, embedding]. */
 function projected(network: Network, { layout, hidden, embedding }: ClipVisionConfig, x: Value): Value {
   const { graph } = network;
-  if (layout === "hf")
-    return linear(network, "visual_projection", x, [hidden, embedding], { bias: false, isOfFew: true });
+  if (layout === "hf") return linear(network, "visual_projection", x, [hidden, embedding], { bias: false, few: 2 });
   const weight = network.weight(KEYS.openclip.projection, [hidden, embedding]);
-  return product(graph, x, transposed(graph, weight), [hidden, embedding], { isOfFew: true });
+  return product(graph, x, transposed(graph, weight), [hidden, embedding], { few: 2 });
 }

@@ -114,7 +114,7 @@ export function keysAndValues(
   const of = (part: "k" | "v"): Value =>
     linear(network, `ip_adapter.${layer}.to_${part}_ip`, tokens, [contextDim, channels.get(layer)!], {
       ...noBias,
-      isOfFew: true,
+      few: 3,
     });
   return [of("k"), of("v")];
 }

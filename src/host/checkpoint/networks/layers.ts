@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../../base/errors.js";
 import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
-import { product } from "../onnx/products.js";
+import { type ProductOptions, product } from "../onnx/products.js";
 import type { Network } from "../weights/network.js";
 import { embeddingFrequencies } from "./sinusoids.js";
 
@@ -45,12 +45,10 @@ export function conv(
   });
 }
 
-interface LinearOptions {
+interface LinearOptions extends ProductOptions {
   readonly bias?: boolean;
   /** A 1x1 convolution in the file, used on tokens. */
   readonly asConv?: boolean;
-  /** Whether x has fewer rows than there are outputs, as a prompt or a vector. */
-  readonly isOfFew?: boolean;
 }
 
 /** x · Wᵀ + b on the last axis, from `inputs` to `outputs` numbers. */
@@ -59,7 +57,7 @@ export function linear(
   key: string,
   x: Value,
   [inputs, outputs]: readonly [number, number],
-  { bias = true, asConv = false, isOfFew }: LinearOptions = {},
+  { bias = true, asConv = false, few }: LinearOptions = {},
 ): Value {
   const { graph } = network;
   const quantised = asConv ? undefined : network.quantisedProduct(`${key}.weight`, [outputs, inputs], x);
@@ -67,7 +65,7 @@ export function linear(
     asConv
       ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1], x), [outputs, inputs])
       : network.weight(`${key}.weight`, [outputs, inputs], x);
-  const sums = quantised ?? product(graph, x, whole(), [inputs, outputs], { isOfFew });
+  const sums = quantised ?? product(graph, x, whole(), [inputs, outputs], { few });
   return bias ? add(graph, sums, network.weight(`${key}.bias`, [outputs])) : sums;
 }
 

@@ -1,6 +1,6 @@
 import { MICROSOFT, type OnnxGraph, type Value } from "../onnx/graph.js";
 import { matMulTransposed } from "../onnx/products.js";
-import { type Network, reshapedAfter } from "../weights/network.js";
+import type { Network } from "../weights/network.js";
 import { add, reshape } from "./layers.js";
 
 // F(4x4, 3x3) with the points 0, 1, -1, 2, -2 and infinity. Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional
@@ -65,7 +65,7 @@ export function convInTiles(
 ): Value {
   const { graph } = network;
   const weight = network.lateWeight(`${key}.weight`, [outputs, inputs, 3, 3], x);
-  const rows = reshapedAfter(graph, weight, [outputs * inputs, 9], x);
+  const rows = reshape(graph, graph.after(weight, x), [outputs * inputs, 9]);
   const transformed = matMulTransposed(graph, graph.floats(squared(OF_WEIGHTS), [POINTS, 9]), rows);
   const weights = reshape(graph, transformed, [POINTS, outputs, inputs]);
   const part = (value: Value, pads: readonly number[]): Value =>

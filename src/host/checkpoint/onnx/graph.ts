@@ -93,9 +93,13 @@ export class OnnxGraph {
   readonly #inputs: Port[] = [];
   readonly #outputs: Port[] = [];
   readonly #constants = new Map<string, Constant>();
-  readonly #stored: { readonly name: Value; readonly tensor: StoredTensor }[] = [];
+  readonly #stored: { readonly name: Value; readonly tensor: StoredTensor; readonly isConstant: boolean }[] = [];
   /** Constants that are listed as inputs too. */
   readonly #changeable = new Set<Value>();
+  /** For which stored weights wait. */
+  #event: Value | undefined;
+  /** Empty lists by the value that has to be there first. */
+  readonly #noAxes = new Map<Value, Value>();
   #count = 0;
 
   constructor(
@@ -163,6 +167,33 @@ export class OnnxGraph {
     return output;
   }
 
+  // 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB so
+  /**
+   * The result of `build`, whose stored weights wait until `event` is there; if undefined, they do not. ONNX Runtime runs nodes
+   * without inputs of a run as early as it can: all weights of a network would be float32 at once, or copied in loading.
+   */
+  waiting<Built>(event: Value | undefined, build: () => Built): Built {
+    const outer = this.#event;
+    this.#event = event;
+    try {
+      return build();
+    } finally {
+      this.#event = outer;
+    }
+  }
+
+  /** A value once `event` is there. It takes neither time nor memory: no axis is added. */
+  after(value: Value, event: Value): Value {
+    let axes = this.#noAxes.get(event);
+    if (axes === undefined) {
+      // the number of its values, which is not known before the run, no times
+      axes = this.node("Expand", [this.node("Size", [event]), this.ints([0])]);
+      this.#noAxes.set(event, axes);
+    }
+    // after Reshape, ONNX Runtime would give each side a name of its own, in a time that grows with the square of their number
+    return this.node("Unsqueeze", [value, axes]);
+  }
+
   /** A float32 constant; equal ones are shared. */
   floats(values: ArrayLike<number>, shape: readonly number[]): Value {
     const floats = Float32Array.from(values);
@@ -184,18 +215,23 @@ export class OnnxGraph {
     return this.node("Mul", [value, one]);
   }
 
-  /** A weight that stays in its file, in its stored type. Throws model.invalid for a type other than floats. */
-  stored(tensor: StoredTensor): Value {
+  /**
+   * A weight that stays in its file, in its stored type; a small one may be taken for a constant. Throws model.invalid for a
+   * type other than floats.
+   */
+  stored(tensor: StoredTensor, { isSmall = false } = {}): Value {
     if (STORED_TYPE[tensor.dtype] === undefined)
       throw new LatentkitError("model.invalid", `A weight: expected a type of floats, received ${tensor.dtype}.`);
     const name = this.#name("weight");
-    this.#stored.push({ name, tensor });
-    return name;
+    const isLate = this.#event !== undefined && !isSmall;
+    this.#stored.push({ name, tensor, isConstant: isSmall || isLate });
+    return isLate ? this.after(name, this.#event!) : name;
   }
 
   /**
-   * Encodes the graph as a ModelProto. `overridable` weights, all floats or those of a type, are listed as graph inputs too: the
-   * runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in every run.
+   * Encodes the graph as a ModelProto. `overridable` weights, all floats but constant ones or those of a type, are listed as
+   * graph inputs too: the runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in
+   * every run. It compares each weight with the list many times, which takes seconds for a long one.
    * Throws model.unsupported if no folder holds all files (several drives).
    */
   encode({ overridable }: { overridable: boolean | StoredType }): EncodedGraph {
@@ -232,9 +268,9 @@ export class OnnxGraph {
       .filter(({ name }) => this.#changeable.has(name))
       .map(({ name, type, shape }) => ({ name, type, sides: shape }));
     const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
-    for (const { name, tensor } of this.#stored) {
+    for (const { name, tensor, isConstant } of this.#stored) {
       const type = STORED_TYPE[tensor.dtype]!;
-      if ((overridable === true && tensor.dtype !== "U8") || overridable === tensor.dtype)
+      if ((overridable === true && tensor.dtype !== "U8" && !isConstant) || overridable === tensor.dtype)
         weights.push({ name, type, sides: tensor.shape });
       graph.message(5, (message) => {
         message.integers(1, tensor.shape);

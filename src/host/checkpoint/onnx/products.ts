@@ -16,9 +16,9 @@ export const transposed = (graph: OnnxGraph, matrix: Value): Value =>
  */
 const ENOUGH_COLUMNS = 16 * 80;
 
-interface ProductOptions {
-  /** Whether x has fewer rows than there are outputs, as a prompt or a vector. */
-  readonly isOfFew?: boolean;
+export interface ProductOptions {
+  /** Number of sides of x, if it has fewer rows than there are outputs, as a vector or a prompt. */
+  readonly few?: 2 | 3;
 }
 
 /**
@@ -30,18 +30,20 @@ export function product(
   x: Value,
   weight: Value,
   [inputs, outputs]: readonly [number, number],
-  { isOfFew = false }: ProductOptions = {},
+  { few }: ProductOptions = {},
 ): Value {
-  if (!graph.isStreamed || (outputs >= ENOUGH_COLUMNS && !isOfFew)) return matMulTransposed(graph, x, weight);
+  if (!graph.isStreamed || (outputs >= ENOUGH_COLUMNS && few === undefined)) return matMulTransposed(graph, x, weight);
+  const weightFirst = (rows: Value, perm: readonly number[]): Value =>
+    graph.node("Transpose", [matMulTransposed(graph, weight, rows)], { perm: { ints: perm } });
+  if (few !== undefined) return weightFirst(x, few === 2 ? [1, 0] : [0, 2, 1]);
   const rows = graph.node("Reshape", [x, graph.ints([-1, inputs])]);
-  const weightFirst = (): Value => transposed(graph, matMulTransposed(graph, weight, rows));
   const count = graph.node("Shape", [rows], { end: { int: 1 } });
-  // each choice takes two milliseconds of loading
-  const sums = isOfFew
-    ? weightFirst()
-    : graph.choice(graph.node("Less", [count, graph.ints([outputs])]), weightFirst, () =>
-        matMulTransposed(graph, rows, weight),
-      );
+  // each choice takes a millisecond of loading
+  const sums = graph.choice(
+    graph.node("Less", [count, graph.ints([outputs])]),
+    () => weightFirst(rows, [1, 0]),
+    () => matMulTransposed(graph, rows, weight),
+  );
   const sides = [graph.node("Shape", [x], { end: { int: -1 } }), graph.ints([outputs])];
   return graph.node("Reshape", [sums, graph.node("Concat", sides, { axis: { int: 0 } })]);
 }

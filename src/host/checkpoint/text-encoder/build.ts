@@ -88,7 +88,7 @@ export function buildTextEncoder(
     const { key, size } = projection;
     const weight = network.weight(key, projection.transposed ? [size, hidden] : [hidden, size]);
     const rows = projection.transposed ? weight : transposed(graph, weight);
-    pooled = product(graph, pooled, rows, [hidden, size], { isOfFew: true });
+    pooled = product(graph, pooled, rows, [hidden, size], { few: 2 });
   }
   graph.output(pooled, "pooled", "float", ["batch", projection?.size ?? hidden]);
 }
@@ -123,12 +123,12 @@ export function clipBlock(
   const at = `${prefix}${keys.block}.${index}`;
   const parts = queryKeyValue(network, config, at, layerNorm(network, `${at}.${keys.norms[0]}`, x, hidden));
   const mixed = attention(graph, parts, { heads, width: hidden, mask });
-  const attended = linear(network, `${at}.${keys.out}`, mixed, [hidden, hidden], { isOfFew: true });
+  const attended = linear(network, `${at}.${keys.out}`, mixed, [hidden, hidden], { few: 3 });
   const after = add(graph, x, attended);
   const normal = layerNorm(network, `${at}.${keys.norms[1]}`, after, hidden);
-  const wide = linear(network, `${at}.${keys.mlp[0]}`, normal, [hidden, mlp], { isOfFew: true });
+  const wide = linear(network, `${at}.${keys.mlp[0]}`, normal, [hidden, mlp], { few: 3 });
   const active = activation === "gelu" ? gelu(graph, wide) : quickGelu(graph, wide);
-  return add(graph, after, linear(network, `${at}.${keys.mlp[1]}`, active, [mlp, hidden], { isOfFew: true }));
+  return add(graph, after, linear(network, `${at}.${keys.mlp[1]}`, active, [mlp, hidden], { few: 3 }));
 }
 
 type QueryKeyValue = readonly [Value, Value, Value];
@@ -136,14 +136,13 @@ type QueryKeyValue = readonly [Value, Value, Value];
 function queryKeyValue(network: Network, { layout, hidden }: ClipBlockConfig, at: string, x: Value): QueryKeyValue {
   const { graph } = network;
   if (layout === "hf") {
-    const part = (name: string) =>
-      linear(network, `${at}.self_attn.${name}_proj`, x, [hidden, hidden], { isOfFew: true });
+    const part = (name: string) => linear(network, `${at}.self_attn.${name}_proj`, x, [hidden, hidden], { few: 3 });
     return [part("q"), part("k"), part("v")];
   }
   const weight = network.weight(`${at}.attn.in_proj_weight`, [3 * hidden, hidden], x);
   const all = add(
     graph,
-    product(graph, x, weight, [hidden, 3 * hidden], { isOfFew: true }),
+    product(graph, x, weight, [hidden, 3 * hidden], { few: 3 }),
     network.weight(`${at}.attn.in_proj_bias`, [3 * hidden]),
   );
   const sizes = graph.ints([hidden, hidden, hidden]);

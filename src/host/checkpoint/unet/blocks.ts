@@ -64,8 +64,8 @@ export function embedding(
   [inputs, modelChannels]: readonly [number, number],
 ): Value {
   const width = EMBEDDING_WIDTH * modelChannels;
-  const hidden = silu(network.graph, linear(network, first, x, [inputs, width], { isOfFew: true }));
-  return linear(network, second, hidden, [width, width], { isOfFew: true });
+  const hidden = silu(network.graph, linear(network, first, x, [inputs, width], { few: 2 }));
+  return linear(network, second, hidden, [width, width], { few: 2 });
 }
 
 /** Time embedding [B, 4 modelChannels] of timesteps [B]. */
@@ -94,7 +94,7 @@ export function resBlock(
     },
   );
   const shift = linear(network, `${key}.emb_layers.1`, emb, [EMBEDDING_WIDTH * modelChannels, outputs], {
-    isOfFew: true,
+    few: 2,
   });
   const shifted = add(graph, first, reshape(graph, shift, [0, outputs, 1, 1]));
   const second = conv(
@@ -157,7 +157,7 @@ function transformerBlock(
   );
   const first = add(graph, attend("attn1", own, ownKeys!, ownValues!, ATTENTION_PARTS), x);
   const [keys, values] = ["to_k", "to_v"].map((name) =>
-    linear(network, `${key}.attn2.${name}`, context, [contextDim, channels], { ...noBias, isOfFew: true }),
+    linear(network, `${key}.attn2.${name}`, context, [contextDim, channels], { ...noBias, few: 3 }),
   );
   const second = add(graph, attend("attn2", norm("norm2", first), keys!, values!), first);
   return add(graph, feedForward(network, `${key}.ff.net`, norm("norm3", second), channels), second);

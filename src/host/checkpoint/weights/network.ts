@@ -46,8 +46,6 @@ interface FloatsOptions {
   readonly ids?: Value;
   /** Whether it is held as F16: converted to that when it is loaded, and to float32 in every run. */
   readonly isHalved?: boolean;
-  /** Value before which it is not converted. */
-  readonly after?: Value;
 }
 
 /** A weight of single values as float32, times its factor: the whole of it, or some rows. Throws model.invalid for other types. */
@@ -59,7 +57,7 @@ export function floatsOf(graph: OnnxGraph, weight: StoredWeight, options: Floats
   return graph.node("Pad", [floats, graph.ints([0, 0, 0, columns - storedColumns])]);
 }
 
-function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = false, after }: FloatsOptions): Value {
+function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = false }: FloatsOptions): Value {
   const rowsOf = (value: Value): Value => (ids === undefined ? value : graph.node("Gather", [value, ids]));
   const cast = (value: Value): Value => (weight.dtype === "F32" ? value : graph.node("Cast", [value], { to: FLOAT }));
   const halved = (value: Value): Value => {
@@ -67,8 +65,8 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
     // rows are chosen in every run anyway
     return ids === undefined ? graph.unfolded(half) : half;
   };
-  const own = isHalved ? halved(graph.stored(weight)) : graph.stored(weight);
-  const stored = after === undefined || weight.dtype === "F32" ? own : reshapedAfter(graph, own, weight.shape, after);
+  const own = graph.stored(weight, { isSmall: weight.shape.length < 2 });
+  const stored = isHalved ? halved(own) : own;
   const type = isHalved ? "F16" : weight.dtype;
   // only the rows that are read are converted, if Gather takes the type: it never takes 8 bits
   const takesRows = graph.target.halfTypes.some((half) => half === type) || ["F32", "F64"].includes(type);
@@ -80,18 +78,6 @@ function storedFloats(graph: OnnxGraph, weight: StoredWeight, { ids, isHalved = 
   const sides = graph.ints(isOne ? [1] : [shape[0]!, ...shape.slice(1).map(() => 1)]);
   const factors = graph.node("Reshape", [numbers, sides]);
   return graph.node("Mul", [floats, isOne ? factors : rowsOf(factors)]);
-}
-
-// 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB with the shape.
-/**
- * A value in another shape, once `after` is there. ONNX Runtime runs nodes without inputs of a run as early as it can: all
- * weights of a network would be float32 at once, or copied in loading. The shape takes no time, and the reshaped value is
- * the same memory.
- */
-export function reshapedAfter(graph: OnnxGraph, value: Value, shape: readonly number[], after: Value): Value {
-  const side = graph.node("Shape", [after], { end: { int: 1 } });
-  const zero = graph.node("Mul", [side, graph.ints([0])]);
-  return graph.node("Reshape", [value, graph.node("Add", [zero, graph.ints(shape)])]);
 }
 
 /** Whether a weight has no factor, or one number, or one for each of its rows: [], [1], [rows], [rows, 1] … */
@@ -138,8 +124,9 @@ export function networkOf(
     const entry = checked(key, shape);
     const known = values.get(key);
     if (known !== undefined) return known;
-    let value = floats(entry, { after });
-    for (const change of changes.get(key) ?? []) value = change(graph, value, shape);
+    const value = graph.waiting(after, () =>
+      (changes.get(key) ?? []).reduce((weight, change) => change(graph, weight, shape), floats(entry, {})),
+    );
     values.set(key, value);
     return value;
   };
@@ -159,7 +146,10 @@ export function networkOf(
       )
         return undefined;
       const product = productOf(graph, packed, entry, x);
-      return product && own.reduce((sum, { ofProduct }) => ofProduct!(graph, sum, x), product);
+      if (product === undefined) return undefined;
+      return graph.waiting(graph.isStreamed ? x : undefined, () =>
+        own.reduce((sum, { ofProduct }) => ofProduct!(graph, sum, x), product),
+      );
     },
     rows(key, shape, ids) {
       const entry = checked(key, shape);
