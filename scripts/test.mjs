@@ -23,6 +23,7 @@ const LONGEST = [
   "networks-on-webgpu",
   "nodes-on-device",
   "docs",
+  "unit/host/checkpoint/e2e-golden",
   "unit/cli/batch/render-batch",
   "unit/render/threads/thread-pool",
 ];
