@@ -135,8 +135,8 @@ export interface Host {
   /** Family of the diffusion model of a file, "sdxl", as far as its header says. Absent: it shows when the file is loaded. */
   familyOf?(kind: ModelFileKind, name: string): string | undefined;
   /**
-   * Error of a model or VAE that takes what another part makes, or of one that its file lacks, as far as headers say; undefined
-   * if nothing speaks against it. Absent: it shows when they run.
+   * Error with which a run would fail because a model or VAE cannot take what `given` makes, or, without `given`, because its
+   * file lacks it; undefined if the headers of the files show none. Absent: such errors show in the run.
    */
   misfit?(taker: LoadedPart, given?: GivenPart): LatentkitError | undefined;
   /**

@@ -13,7 +13,7 @@ import { asMasks, ipadapter, requireEncoder, unlessLinked } from "./show.js";
 
 const CATEGORY = "ipadapter";
 
-const IMAGELESS = "no image (latentkit makes no noise of one)";
+const IMAGELESS = "no image (latentkit does not make noise from one)";
 
 /** Input with embedded pictures. */
 export const embeds = <const Optional extends boolean = false>(optional?: Optional) =>

@@ -1,16 +1,24 @@
-import { isAbsolute, join, parse, relative, sep } from "node:path";
 import { LatentkitError } from "../../../base/errors.js";
-import type { StoredEntry, StoredType } from "../../../io/safetensors.js";
-import { ProtobufWriter } from "./protobuf.js";
+import type { StoredType } from "../../../io/safetensors.js";
+import {
+  type Attribute,
+  type Branch,
+  type Constant,
+  type EncodedGraph,
+  encodeModel,
+  type Node,
+  type Port,
+  type Sides,
+  STORED_TYPE,
+  type Stored,
+  type StoredTensor,
+  TYPE,
+  type Value,
+} from "./model-proto.js";
 import { CPU_TARGET, type Target } from "./target.js";
 
-/** Name of a value in a graph. */
-export type Value = string & { readonly __value: unique symbol };
-
-export type Attribute = { int: number } | { float: number } | { ints: readonly number[] } | { text: string };
-
-/** Sides of a value; a text is a side that is known when the graph runs, equal texts are equal sides. */
-export type Sides = readonly (number | string)[];
+export type { Attribute, EncodedGraph, Sides, Value } from "./model-proto.js";
+export { MICROSOFT } from "./model-proto.js";
 
 /** Types of a graph's own inputs and outputs. */
 export type PortType = keyof typeof TYPE;
@@ -20,71 +28,6 @@ interface NodeOptions {
   readonly domain?: "com.microsoft";
 }
 
-/** A graph as ONNX Runtime takes it: the model and where the files lie that it refers to. */
-export interface EncodedGraph {
-  /** A ModelProto. */
-  readonly bytes: Uint8Array;
-  /** Folder that holds all files of weights; "" if there are none. */
-  readonly folder: string;
-  /** Paths of the files of weights. */
-  readonly files: readonly string[];
-}
-
-/** A tensor in a file. */
-type StoredTensor = Omit<StoredEntry, "dtype"> & { readonly dtype: string; readonly file: string };
-
-/** Operators with one result, as an operator that chooses holds them. */
-interface Branch {
-  readonly nodes: readonly Node[];
-  readonly output: Value;
-}
-
-interface Node {
-  readonly op: string;
-  readonly domain: string;
-  readonly inputs: readonly string[];
-  readonly outputs: readonly Value[];
-  readonly attributes: Readonly<Record<string, Attribute | Branch>>;
-}
-
-interface Port {
-  readonly name: string;
-  readonly type: number;
-  /** Undefined: as its operator says. */
-  readonly sides?: Sides;
-}
-
-interface Constant {
-  readonly name: Value;
-  readonly type: number;
-  readonly shape: readonly number[];
-  readonly bytes: Uint8Array;
-}
-
-/** Numbers of TensorProto.DataType. */
-const TYPE = { float: 1, int32: 6, int64: 7, float16: 10 } as const;
-const STORED_TYPE: Readonly<Record<string, number>> = {
-  U8: 2,
-  F32: 1,
-  F16: 10,
-  F64: 11,
-  BF16: 16,
-  F8_E4M3: 17,
-  F8_E5M2: 19,
-};
-
-/** The domain of operators that only ONNX Runtime has. */
-export const MICROSOFT = { domain: "com.microsoft" } as const;
-const IR_VERSION = 10;
-/** First operator set in which 8-bit floats pass every operator that moves values. */
-const OPSET = 21;
-const OPERATOR_SETS = [
-  ["", OPSET],
-  [MICROSOFT.domain, 1],
-] as const;
-/** DataLocation.EXTERNAL of a TensorProto. */
-const EXTERNAL = 1;
-
 // decisions: Weights stay in the user's file
 /** An ONNX graph in the making; its weights stay in their files. Source of the schema: onnx.proto3 of ONNX 1.16. */
 export class OnnxGraph {
@@ -93,12 +36,12 @@ export class OnnxGraph {
   readonly #inputs: Port[] = [];
   readonly #outputs: Port[] = [];
   readonly #constants = new Map<string, Constant>();
-  readonly #stored: { readonly name: Value; readonly tensor: StoredTensor; readonly isConstant: boolean }[] = [];
+  readonly #stored: Stored[] = [];
   /** Constants that are listed as inputs too. */
   readonly #changeable = new Set<Value>();
-  /** For which stored weights wait. */
+  /** The value that stored weights wait for. */
   #event: Value | undefined;
-  /** Empty lists by the value that has to be there first. */
+  /** Empty lists of axes by the value that they wait for. */
   readonly #noAxes = new Map<Value, Value>();
   #count = 0;
 
@@ -148,8 +91,8 @@ export class OnnxGraph {
   }
 
   /**
-   * The float32 result of one of two branches, by a bool of one element. A branch may use all values there are; none but its
-   * result can be used outside.
+   * The float32 result of one of two branches, chosen by a bool of one element. A branch may use every value made before it;
+   * of its own values only the result may be used outside.
    */
   choice(condition: Value, whenTrue: () => Value, whenFalse: () => Value): Value {
     const branchOf = (build: () => Value): Branch => {
@@ -167,10 +110,10 @@ export class OnnxGraph {
     return output;
   }
 
-  // 4.3 GB of float32 for a model whose file has 3.1; 0.27 GB so
   /**
-   * The result of `build`, whose stored weights wait until `event` is there; if undefined, they do not. ONNX Runtime runs nodes
-   * without inputs of a run as early as it can: all weights of a network would be float32 at once, or copied in loading.
+   * The result of `build`, whose stored weights wait for `event`, or for nothing if that is undefined. ONNX Runtime runs nodes
+   * that do not depend on inputs as early as it can: all weights of a network would be converted at once, or in loading. A file
+   * of 3.1 GB then takes 4.3 GB of memory, and 0.27 GB if they wait.
    */
   waiting<Built>(event: Value | undefined, build: () => Built): Built {
     const outer = this.#event;
@@ -182,15 +125,15 @@ export class OnnxGraph {
     }
   }
 
-  /** A value once `event` is there. It takes neither time nor memory: no axis is added. */
+  /** The same value, once `event` has been computed; it takes neither time nor memory. */
   after(value: Value, event: Value): Value {
     let axes = this.#noAxes.get(event);
     if (axes === undefined) {
-      // the number of its values, which is not known before the run, no times
+      // no copy of the number of its values: an empty list, which only a run can make
       axes = this.node("Expand", [this.node("Size", [event]), this.ints([0])]);
       this.#noAxes.set(event, axes);
     }
-    // after Reshape, ONNX Runtime would give each side a name of its own, in a time that grows with the square of their number
+    // a Reshape would do too, but ONNX Runtime names each side that it makes, in a time that grows with the square of their number
     return this.node("Unsqueeze", [value, axes]);
   }
 
@@ -216,8 +159,8 @@ export class OnnxGraph {
   }
 
   /**
-   * A weight that stays in its file, in its stored type; a small one may be taken for a constant. Throws model.invalid for a
-   * type other than floats.
+   * A weight that stays in its file, in its stored type. ONNX Runtime may convert a small one when it loads. Throws
+   * model.invalid for a type other than floats.
    */
   stored(tensor: StoredTensor, { isSmall = false } = {}): Value {
     if (STORED_TYPE[tensor.dtype] === undefined)
@@ -229,58 +172,20 @@ export class OnnxGraph {
   }
 
   /**
-   * Encodes the graph as a ModelProto. `overridable` weights, all floats but constant ones or those of a type, are listed as
-   * graph inputs too: the runtime then takes them for changeable, so it neither converts nor packs them when it loads, but in
-   * every run. It compares each weight with the list many times, which takes seconds for a long one.
-   * Throws model.unsupported if no folder holds all files (several drives).
+   * The graph as ONNX Runtime takes it, as encodeModel. It compares each weight with the list of inputs many times, which takes
+   * seconds for a long list.
    */
   encode({ overridable }: { overridable: boolean | StoredType }): EncodedGraph {
-    const files = [...new Set(this.#stored.map(({ tensor }) => tensor.file))];
-    const folder = folderOf(files);
-    const model = new ProtobufWriter();
-    model.integer(1, IR_VERSION);
-    model.text(2, "latentkit");
-    model.message(7, (graph) => this.#write(graph, { folder, files }, overridable));
-    for (const [domain, version] of OPERATOR_SETS)
-      model.message(8, (opset) => {
-        opset.text(1, domain);
-        opset.integer(2, version);
-      });
-    return { bytes: model.finish(), folder, files };
-  }
-
-  /** Writes the fields of a GraphProto. */
-  #write(
-    graph: ProtobufWriter,
-    { folder, files }: Pick<EncodedGraph, "folder" | "files">,
-    overridable: boolean | StoredType,
-  ): void {
-    for (const node of this.#nodes) graph.message(1, (message) => writeNode(message, node));
-    graph.text(2, this.name);
-    for (const constant of this.#constants.values())
-      graph.message(5, (message) => {
-        message.integers(1, constant.shape);
-        message.integer(2, constant.type);
-        message.text(8, constant.name);
-        message.bytes(9, constant.bytes);
-      });
-    const weights: Port[] = [...this.#constants.values()]
-      .filter(({ name }) => this.#changeable.has(name))
-      .map(({ name, type, shape }) => ({ name, type, sides: shape }));
-    const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
-    for (const { name, tensor, isConstant } of this.#stored) {
-      const type = STORED_TYPE[tensor.dtype]!;
-      if ((overridable === true && tensor.dtype !== "U8" && !isConstant) || overridable === tensor.dtype)
-        weights.push({ name, type, sides: tensor.shape });
-      graph.message(5, (message) => {
-        message.integers(1, tensor.shape);
-        message.integer(2, type);
-        message.text(8, name);
-        writeLocation(message, tensor, locations.get(tensor.file)!);
-      });
-    }
-    for (const port of [...this.#inputs, ...weights]) graph.message(11, (message) => writePort(message, port));
-    for (const port of this.#outputs) graph.message(12, (message) => writePort(message, port));
+    const parts = {
+      name: this.name,
+      nodes: this.#nodes,
+      inputs: this.#inputs,
+      outputs: this.#outputs,
+      constants: [...this.#constants.values()],
+      stored: this.#stored,
+      changeable: this.#changeable,
+    };
+    return encodeModel(parts, overridable);
   }
 
   /** `values` names the values, and `bytes` makes them if there is no constant like it yet. */
@@ -296,91 +201,4 @@ export class OnnxGraph {
   #name(kind: string): Value {
     return `${kind}_${this.#count++}` as Value;
   }
-}
-
-/** Writes the fields of a NodeProto. */
-function writeNode(message: ProtobufWriter, node: Node): void {
-  for (const input of node.inputs) message.text(1, input);
-  for (const output of node.outputs) message.text(2, output);
-  message.text(3, node.outputs[0]!);
-  message.text(4, node.op);
-  for (const [name, attribute] of Object.entries(node.attributes))
-    message.message(5, (field) => writeAttribute(field, name, attribute));
-  message.text(7, node.domain);
-}
-
-/** Writes the fields of an AttributeProto; field 20 is its AttributeType. */
-function writeAttribute(message: ProtobufWriter, name: string, attribute: Attribute | Branch): void {
-  message.text(1, name);
-  if ("nodes" in attribute) {
-    message.message(6, (graph) => {
-      for (const node of attribute.nodes) graph.message(1, (field) => writeNode(field, node));
-      graph.text(2, name);
-      graph.message(12, (field) => writePort(field, { name: attribute.output, type: TYPE.float }));
-    });
-    message.integer(20, 5);
-  } else if ("float" in attribute) {
-    message.float(2, attribute.float);
-    message.integer(20, 1);
-  } else if ("int" in attribute) {
-    message.integer(3, attribute.int);
-    message.integer(20, 2);
-  } else if ("text" in attribute) {
-    message.text(4, attribute.text);
-    message.integer(20, 3);
-  } else {
-    message.integers(8, attribute.ints);
-    message.integer(20, 7);
-  }
-}
-
-/** Writes the fields of a ValueInfoProto. */
-function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
-  message.text(1, name);
-  message.message(2, (typeProto) =>
-    typeProto.message(1, (tensor) => {
-      tensor.integer(1, type);
-      if (sides === undefined) return;
-      tensor.message(2, (shape) => {
-        for (const side of sides)
-          shape.message(1, (dimension) => {
-            if (typeof side === "number") dimension.integer(1, side);
-            else dimension.text(2, side);
-          });
-      });
-    }),
-  );
-}
-
-/** Writes the fields of a TensorProto that say where its values are; the runtime takes only paths relative to a folder. */
-function writeLocation(message: ProtobufWriter, { from, to }: StoredTensor, location: string): void {
-  const entries = { location, offset: String(from), length: String(to - from) };
-  for (const [key, value] of Object.entries(entries))
-    message.message(13, (entry) => {
-      entry.text(1, key);
-      entry.text(2, value);
-    });
-  message.integer(14, EXTERNAL);
-}
-
-/** Deepest folder that holds all files, "" for none. */
-function folderOf(files: readonly string[]): string {
-  if (files.length === 0) return "";
-  let folder = join(files[0]!, "..");
-  for (const file of files)
-    while (!isBelow(folder, file)) {
-      if (folder === parse(folder).root)
-        throw new LatentkitError(
-          "model.unsupported",
-          `Files of one model must lie on one drive, received ${files[0]} and ${file}.`,
-        );
-      folder = join(folder, "..");
-    }
-  return folder;
-}
-
-/** True if a path is below a folder; on Windows a path relative to another drive is absolute. */
-function isBelow(folder: string, file: string): boolean {
-  const path = relative(folder, file);
-  return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }

@@ -11,13 +11,14 @@ export const transposed = (graph: OnnxGraph, matrix: Value): Value =>
   graph.node("Transpose", [matrix], { perm: { ints: [1, 0] } });
 
 /**
- * Columns with which each of 16 threads has more than 64. ONNX Runtime divides the longer side of a product among threads, and
- * one with fewer columns adds up longer pieces, unless the weight was packed in loading.
+ * Outputs from which on each of 16 threads has more than 64 columns. ONNX Runtime divides the longer side of a product among
+ * threads, and a thread with fewer columns adds up longer pieces, which changes the last bits; a weight that was packed in
+ * loading is exempt.
  */
 const ENOUGH_COLUMNS = 16 * 80;
 
 export interface ProductOptions {
-  /** Number of sides of x, if it has fewer rows than there are outputs, as a vector or a prompt. */
+  /** Rank of an x that has fewer rows than there are outputs: 2 for vectors, 3 for prompts. Absent: the run compares them. */
   readonly few?: 2 | 3;
 }
 

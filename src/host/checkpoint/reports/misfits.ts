@@ -11,7 +11,7 @@ import type { FileRefusals } from "./refusals.js";
 type Files = Pick<FileRefusals, "of" | "facts">;
 
 // decisions: Parts of models fit by widths
-/** The error of a model or VAE that takes what comes from another part, or is not there, as Host's `misfit`. */
+/** Host's `misfit`, by the headers of files. */
 export function misfitOf(taker: LoadedPart, given: GivenPart | undefined, files: Files): LatentkitError | undefined {
   if (given === undefined) return lackOf(taker, files);
   if (given.type === "MODEL" || given.type === "VAE") {

@@ -76,7 +76,7 @@ describe("IPAdapterNoise", () => {
     };
     assert.deepEqual(errorsOf({}), []);
     assert.deepEqual(errorsOf({ image_optional: ["1", 0] }), [
-      'Node 2 (IPAdapterNoise), input "image_optional": expected no image (latentkit makes no noise of one), received a link.',
+      'Node 2 (IPAdapterNoise), input "image_optional": expected no image (latentkit does not make noise from one), received a link.',
     ]);
     // other inputs are still checked
     assert.match(errorsOf({ blur: 33 }).join(), /input "blur": expected a whole number from 0 to 32, received 33/);
