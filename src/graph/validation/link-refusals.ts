@@ -50,13 +50,14 @@ const WAYS: Readonly<Record<string, Way>> = {
   VAE: { from: [] },
   CONDITIONING: {
     from: ["CONDITIONING", "CLIP"],
-    // their conditionings may never count
+    // their conditionings may never count, or a picture stands for the pooled text
     except: [
       "ConditioningSetArea",
       "ConditioningSetAreaPercentage",
       "ConditioningSetAreaStrength",
       "ConditioningSetMask",
       "ConditioningSetTimestepRange",
+      "unCLIPConditioning",
     ],
   },
   LATENT: {

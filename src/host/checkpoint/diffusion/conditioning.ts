@@ -89,7 +89,7 @@ export function pooledText([, { pooled_output: pooled }]: Conditioning[number], 
 }
 
 /** Error of a pooled text of another width. */
-export function pooledError(width: number, received: string): LatentkitError {
+export function pooledError(width: number | "width", received: string): LatentkitError {
   const expected = `pooled_output [n, ${width}], as the model's text encoders make it`;
   return new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${received}.`);
 }
@@ -129,10 +129,8 @@ export function sizeLabel(entry: Conditioning[number], source: LabelSource, widt
   const pooledWidth = width === undefined ? undefined : width - numbers.length * WIDTH;
   const pooled = pictureLabel(entry, source.seed) ?? options.pooled_output;
   const isPooled = pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0;
-  if (!isPooled || pooled.shape[1] !== (pooledWidth ?? pooled.shape[1])) {
-    const expected = `pooled_output [n, ${pooledWidth ?? "width"}], as SDXL's text encoders make it`;
-    throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
-  }
+  if (!isPooled || pooled.shape[1] !== (pooledWidth ?? pooled.shape[1]))
+    throw pooledError(pooledWidth ?? "width", describe(pooled));
   return { pooled, numbers };
 }
 

@@ -10,6 +10,8 @@ import type { EncoderName, StableDiffusionFamily, TextEncoderName } from "../tex
 import { tokenizeFlux2 } from "../tokenizer/qwen.js";
 import { unsupported } from "../weights/stored.js";
 
+const present = (...widths: (number | undefined)[]): number[] => widths.filter((width) => width !== undefined);
+
 /** T5 makes the context, CLIP-L the pooled text. */
 const FLUX_CLIP: JoinedFamily = {
   name: "Flux",
@@ -22,6 +24,7 @@ const FLUX_CLIP: JoinedFamily = {
   clipFamily: "sd1",
   hasLayers: false,
   combine: ({ l, t5 }) => [t5!, { pooled_output: l![1].pooled_output }],
+  contextWidths: ({ t5 }) => present(t5),
   pooledWidth: ({ l }) => l,
 };
 
@@ -76,6 +79,9 @@ export const SD3_CLIP: JoinedFamily = {
   clipFamily: "sdxl",
   hasLayers: true,
   combine: combineSd3,
+  // without T5, a text for CLIP-L alone makes a narrower one
+  contextWidths: ({ l, g, t5 }) =>
+    t5 === undefined ? present(l, g === undefined ? undefined : (l ?? WIDTHS.l) + g) : [t5],
   pooledWidth: ({ l = WIDTHS.l, g = WIDTHS.g }) => l + g,
 };
 
@@ -142,27 +148,29 @@ export interface EncoderSize<Name extends EncoderName = EncoderName> {
   readonly pooled?: number;
 }
 
-/** Widths of a context and of its pooled text, as far as they are known. */
+/** Widths of a context and of its pooled text. */
 export interface EncodingSizes {
-  /** Absent if it depends on the texts. */
-  readonly width?: number;
+  /** Those that the context of a text may have. Empty: they are not known. */
+  readonly widths: readonly number[];
+  /** Absent: it is not known. */
   readonly pooled?: number;
 }
+export const UNKNOWN_SIZES: EncodingSizes = { widths: [] };
 
-/** Widths of what encoders make together as a type; none if they do not belong together. */
+/** Widths of what encoders make together as a type; unknown if they do not belong together. */
 export function encodingSizes(encoders: readonly EncoderSize[], type: string | undefined): EncodingSizes {
   const sizeOf = (name: EncoderName): EncoderSize | undefined => encoders.find((each) => each.name === name);
   const joined = JOINED_CLIPS.find((family) => family.type === type);
   if (joined !== undefined) {
-    const pooled = joined.pooledWidth({ l: sizeOf("l")?.pooled, g: sizeOf("g")?.pooled });
-    // CLIP's encoders stand before T5, as wide
-    return { width: sizeOf("t5")?.width, pooled };
+    const [l, g, t5] = [sizeOf("l"), sizeOf("g"), sizeOf("t5")];
+    const widths = joined.contextWidths({ l: l?.width, g: g?.width, t5: t5?.width });
+    return { widths, pooled: joined.pooledWidth({ l: l?.pooled, g: g?.pooled }) };
   }
   const [first, ...others] = encoders;
-  if (first === undefined || (others.length > 0 && !encoders.every(isOfClip))) return {};
-  if (first.name === "qwen3" && type === "flux2") return { width: FLUX2_STATES.length * first.width };
+  if (first === undefined || (others.length > 0 && !encoders.every(isOfClip))) return UNKNOWN_SIZES;
+  if (first.name === "qwen3" && type === "flux2") return { widths: [FLUX2_STATES.length * first.width] };
   const width = encoders.reduce((sum, each) => sum + each.width, 0);
-  return { width, pooled: others.length === 0 ? first.pooled : sizeOf("g")?.pooled };
+  return { widths: [width], pooled: others.length === 0 ? first.pooled : sizeOf("g")?.pooled };
 }
 
 /** Why a file with these encoders cannot be loaded with a type; undefined if it can. */

@@ -3,7 +3,7 @@ import type { GivenPart, LoadedPart } from "../../host.js";
 import { pooledError } from "../diffusion/conditioning.js";
 import { absentVae } from "../diffusion/family.js";
 import { contextError, type NetworkSizes, takesContext } from "../diffusion/model.js";
-import { type EncoderSize, type EncodingSizes, encodingSizes } from "../families/clip-types.js";
+import { type EncoderSize, type EncodingSizes, encodingSizes, UNKNOWN_SIZES } from "../families/clip-types.js";
 import { placesError } from "../flux/patches.js";
 import { latentError } from "../vae/model.js";
 import type { FileRefusals } from "./refusals.js";
@@ -26,10 +26,10 @@ export function misfitOf(taker: LoadedPart, given: GivenPart | undefined, files:
     const [places] = given.places.split("/");
     return network.places?.includes(places!) === false ? placesError(network.places, places) : undefined;
   }
-  const { width, pooled } = encodingOf(given, files);
+  const { widths, pooled } = encodingOf(given, files);
   const { pooledWidth } = network;
-  if (width !== undefined && !takesContext(network, width))
-    return contextError(network, `[n, tokens, ${width}] from ${namesOf(given)}`);
+  if (widths.length > 0 && !widths.some((width) => takesContext(network, width)))
+    return contextError(network, `[n, tokens, ${widths.join(" or ")}] from ${namesOf(given)}`);
   if (pooled === undefined || pooledWidth === undefined || pooled === pooledWidth) return undefined;
   return pooledError(pooledWidth, `[n, ${pooled}] from ${namesOf(given)}`);
 }
@@ -48,13 +48,13 @@ function networkOf({ files: [file] }: LoadedPart, files: Files): NetworkSizes | 
 /** Output of a clip, as far as it is known and its files can be loaded. */
 function encodingOf({ files: loaded, settings }: LoadedPart, files: Files): EncodingSizes {
   const [first] = loaded;
-  if (first?.kind === "checkpoints") return files.facts(first.kind, first.name).encoding ?? {};
+  if (first?.kind === "checkpoints") return files.facts(first.kind, first.name).encoding ?? UNKNOWN_SIZES;
   const type = settings?.type;
-  if (type === undefined) return {};
+  if (type === undefined) return UNKNOWN_SIZES;
   const encoders: EncoderSize[] = [];
   for (const { kind, name } of loaded) {
     const own = files.facts(kind, name).encoders;
-    if (own === undefined || files.of(kind, name, { type }) !== undefined) return {};
+    if (own === undefined || files.of(kind, name, { type }) !== undefined) return UNKNOWN_SIZES;
     encoders.push(...own);
   }
   return encodingSizes(encoders, type);

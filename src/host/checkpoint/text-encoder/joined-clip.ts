@@ -43,6 +43,8 @@ export interface JoinedFamily {
   /** Whether nodes may ask for another layer of them. */
   readonly hasLayers: boolean;
   combine(encodings: Encodings): Conditioning[number];
+  /** Widths that a context may have, of the encoders' own; none if one is missing that it needs. */
+  contextWidths(widths: { readonly l?: number; readonly g?: number; readonly t5?: number }): readonly number[];
   /** Width of the pooled text, of CLIP's encoders with theirs; undefined if there is none. */
   pooledWidth(widths: { readonly l?: number; readonly g?: number }): number | undefined;
 }

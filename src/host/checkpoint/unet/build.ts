@@ -38,6 +38,8 @@ export interface UnetEncoderConfig extends TransformerConfig {
 /** Structure of a UNet with the keys of the latent-diffusion code. */
 export interface UnetConfig extends UnetEncoderConfig {
   readonly outChannels: number;
+  /** Numbers of the label that are the pooled text; those of sizes follow. Absent: it has no label. */
+  readonly pooledWidth?: number;
   /** In the order of the keys `output_blocks.N`: each takes one output of `input`, the last first. */
   readonly output: readonly (UnetBlock & { readonly upsample: boolean })[];
 }

@@ -20,6 +20,7 @@ export class BuiltUnet implements DiffusionNetwork {
   readonly inChannels: number;
   readonly outChannels: number;
   readonly contextDim: number;
+  readonly pooledWidth?: number;
 
   constructor(
     readonly runtime: Runtime,
@@ -31,6 +32,7 @@ export class BuiltUnet implements DiffusionNetwork {
     this.inChannels = config.inChannels;
     this.outChannels = config.outChannels;
     this.contextDim = config.contextDim;
+    this.pooledWidth = config.pooledWidth;
   }
 
   get target(): LoraTarget {

@@ -63,12 +63,13 @@ function* stableDiffusionParts(file: ModelHeader): Generator<undefined, Checkpoi
   const family = familyOf(file, config, encoders);
   const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
   yield;
-  checkContext(file, family, config, textEncoders);
+  const pooledWidth = pooledWidthOf(family, config);
+  checkContext(file, { ...config, pooledWidth }, textEncoders);
   return withVae(file, {
     family,
     words: WORDS[family],
     sampling: (read) => samplingOf({ file, family, unet, prefix: found.prefix }, read),
-    network: networkPart("UNet", unet, BuiltUnet),
+    network: networkPart("UNet", { ...unet, config: { ...config, pooledWidth } }, BuiltUnet),
     textEncoders: textEncoders.map((part) => ({ kind: "clip", part })),
     encoderCount: family === "sdxl" ? 2 : 1,
     clipFamily: family,
@@ -135,21 +136,23 @@ function textEncodersOf(
   return [part(own, names[family])];
 }
 
-/** The encoders together are as wide as the context, and the pooled text with the sizes as the label. */
+const pooledWidthOf = (family: StableDiffusionFamily, { labelDim }: UnetConfig): number | undefined =>
+  labelDim !== undefined && (family === "sdxl" || family === "sdxl-refiner") ? labelDim - SIZES[family] : undefined;
+
+/** The encoders together are as wide as the context, and the last has a pooled text of the width that the label takes. */
 function checkContext(
   file: ModelHeader,
-  family: StableDiffusionFamily,
-  { contextDim, labelDim }: UnetConfig,
+  { contextDim, labelDim, pooledWidth }: UnetConfig,
   encoders: readonly Part<TextEncoderConfig>[],
 ): void {
   if (encoders.length === 0) return;
   const width = encoders.reduce((sum, { config }) => sum + config.hidden, 0);
   if (width !== contextDim)
     throw invalid(file.name, `text encoders of ${contextDim} channels, as its UNet takes`, `${width}`);
-  if (labelDim === undefined || (family !== "sdxl" && family !== "sdxl-refiner")) return;
+  if (labelDim === undefined || pooledWidth === undefined) return;
   const pooled = encoders.at(-1)!.config.projection?.size;
   if (pooled === undefined) throw invalid(file.name, "a text encoder with text_projection", "one without");
-  if (pooled + SIZES[family] !== labelDim) throw wrongLabel(file, labelDim);
+  if (pooled !== pooledWidth) throw wrongLabel(file, labelDim);
 }
 
 interface FoundParts {

@@ -34,6 +34,7 @@ const CLIPS = {
   sd1: checkpoint("sd1_fp8"),
   sdxl: clips("clip_l", "clip_g", "sdxl"),
   sd3: clips("clip_l", "t5_sd3", "sd3"),
+  sd3WithoutT5: clips("clip_l", "clip_g", "sd3"),
   flux: clips("clip_l", "t5xxl_fp16", "flux"),
   fluxCheckpoint: checkpoint("flux_schnell_fp8"),
   flux2: clip("qwen3_klein", "flux2"),
@@ -130,7 +131,7 @@ describe("parts of model files that meet in a graph", () => {
       assert.equal(await failureOf(graphOf(parts)), undefined);
     });
 
-  const conditioning = (what: string, width: number, received: number, from: string) =>
+  const conditioning = (what: string, width: number, received: number | string, from: string) =>
     `Node sampler (KSampler), input "positive": ${what}: expected a conditioning [n, tokens, ${width}], as its own text encoder makes it, received [n, tokens, ${received}] from ${from}.`;
   const pooled = (width: number, received: number, from: string) =>
     `Node sampler (KSampler), input "positive": conditioning: expected pooled_output [n, ${width}], as the model's text encoders make it, received [n, ${received}] from ${from}.`;
@@ -157,6 +158,14 @@ describe("parts of model files that meet in a graph", () => {
     [
       { model: "zImage", clip: "flux2", vae: "ae" },
       conditioning("Z-Image transformer of z_image_tiny.safetensors", 32, 96, "qwen3_klein.safetensors"),
+    ],
+    [
+      { model: "flux", clip: "sd3WithoutT5", vae: "ae" },
+      conditioning(flux, 48, "64 or 192", "clip_l.safetensors and clip_g.safetensors"),
+    ],
+    [
+      { model: "sdxl", clip: "sd3WithoutT5", vae: "sd1" },
+      pooled(128, 192, "clip_l.safetensors and clip_g.safetensors"),
     ],
     [{ model: "sd3", clip: "flux", vae: "ae" }, pooled(192, 64, "clip_l.safetensors and t5xxl_fp16.safetensors")],
     [{ model: "flux", clip: "flux", vae: "sd1" }, latent("sd1_fp8.safetensors", 4, 16, flux)],
@@ -188,6 +197,8 @@ describe("parts of model files that meet in a graph", () => {
     // without T5, which of CLIP's encoders read a text depends on its node
     const partial = graphOf({ model: "sd3", clip: "sd3", vae: "ae" }, "text", { clip: clip("clip_l", "sd3") });
     assert.doesNotMatch(refused(partial).join(), /tokens/);
+    const ofClip = graphOf({ model: "sd1", clip: "sd3WithoutT5", vae: "sd1" });
+    assert.deepEqual(refused(ofClip), []);
     const odd = graphOf({ model: "flux", clip: "flux", vae: "ae" }, "text", {
       clip: clip("t5xxl_fp16", "stable_diffusion"),
     });
