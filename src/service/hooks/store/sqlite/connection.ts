@@ -160,12 +160,15 @@ function repeat(statement: () => unknown): void {
 
 function openClaimed(path: string, driver: SqliteDriver): SqliteDatabase {
   let database: SqliteDatabase | undefined;
+  const isFile = path !== ":memory:";
   try {
-    if (path !== ":memory:") restrictMode(path);
+    if (isFile) requireFile(path);
     database = driver.open(path);
     // the kernel holds the lock: it ends with the process, however that ends
     database.exec("PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE");
     const isNew = isEmpty(database, resolve(path));
+    // only now is it known to be a store: the mode of anything else is its owner's affair
+    if (isFile) restrictMode(path);
     database.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     // a commit writes some seven pages: SQLite's own 1,000 would sync the whole file every 140 runs
     database.exec("PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY");
@@ -188,15 +191,25 @@ function openError(error: unknown, path: string): LatentkitError {
   return new LatentkitError("file.read-failed", `Cannot open the store file ${file}: ${reason}.`, {}, { cause: error });
 }
 
-/** Lets only the owner read messages and responses. SQLite gives its side files the mode of the file. */
-function restrictMode(path: string): void {
+/** Makes a missing file. Fails with config.invalid for a folder, a device or the like. */
+function requireFile(path: string): void {
   try {
     // an existing file is never opened here: closing it again would drop SQLite's locks of this process
     closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    const { mode } = statSync(path);
-    if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700);
+    const stats = statSync(path);
+    if (stats.isFile()) return;
+    const received = stats.isDirectory() ? "a folder" : "something else";
+    throw new LatentkitError("config.invalid", `Store ${resolve(path)}: expected a file, received ${received}.`);
+  }
+}
+
+/** Lets only the owner read messages and responses, also in SQLite's log, which gets the mode of the file. */
+function restrictMode(path: string): void {
+  for (const file of [path, `${path}-wal`]) {
+    const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
+    if ((mode & 0o077) !== 0) chmodSync(file, mode & 0o700);
   }
 }
 

@@ -100,22 +100,33 @@ describe("sqlite store file", () => {
     assert.ok(existsSync(`${file()}-wal`));
     await store.close();
     chmodSync(file(), 0o644);
-    await createSqliteStore(file()).close();
-    assert.equal(statSync(file()).mode & 0o777, 0o600);
+    const opened = createSqliteStore(file());
+    for (const name of readdirSync(folder())) assert.equal(statSync(join(folder(), name)).mode & 0o777, 0o600, name);
+    await opened.close();
   });
 
   it("that is no store is refused and left unchanged", () => {
     writeFileSync(file(), "not a database, but long enough to look like one ".repeat(100));
     const before = readFileSync(file());
+    const modeOf = (path: string) => statSync(path).mode & 0o777;
+    chmodSync(file(), 0o644);
     assert.throws(() => createSqliteStore(file()), isRefusal("file.read-failed", /not a database/));
-    assert.deepEqual(readFileSync(file()), before);
+    assert.deepEqual([readFileSync(file()), modeOf(file())], [before, 0o644]);
     const other = join(folder(), "other.db");
     const foreign = loadSqliteDriver().open(other);
     foreign.exec("CREATE TABLE notes (text TEXT)");
     foreign.close();
     const bytes = readFileSync(other);
+    chmodSync(other, 0o644);
     assert.throws(() => createSqliteStore(other), isRefusal("config.invalid", /another program/));
-    assert.deepEqual(readFileSync(other), bytes);
+    assert.deepEqual([readFileSync(other), modeOf(other)], [bytes, 0o644]);
+    chmodSync(folder(), 0o755);
+    const sentence = /^Store .*: expected a file, received a folder\.$/;
+    assert.throws(() => createSqliteStore(folder()), isRefusal("config.invalid", sentence));
+    assert.equal(modeOf(folder()), 0o755);
+    const ofDevice = modeOf("/dev/null");
+    assert.throws(() => createSqliteStore("/dev/null"), isRefusal("config.invalid", /received something else/));
+    assert.equal(modeOf("/dev/null"), ofDevice);
   });
 
   it("of another version is refused and left unchanged", async () => {
