@@ -11,8 +11,8 @@ const FORM_BYTES = 64 * 1024;
 const MOST_HEADER_BYTES = 8 * 1024;
 /** Boundaries of RFC 2046. */
 const BOUNDARY = /^multipart\/form-data\s*;.{0,200}?boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))/i;
-const NAME = /;[ \t]{0,8}name="([^"]{0,200})"/i;
-const FILE_NAME = /;[ \t]{0,8}filename="([^"]{0,1000})"/i;
+/** A parameter of a part's disposition; .NET quotes no names. */
+const PARAMETER = /;[ \t]{0,8}([a-z]{1,20}\*?)=(?:"([^"]*)"|([^\s";]+))/gi;
 
 /** Receiver of the parts of a form, in their order. */
 interface PartSink {
@@ -127,14 +127,33 @@ class PartParser {
     }
     const headers = this.#pending.toString("utf8", 2, end).split("\r\n");
     const disposition = headers.find((line) => /^content-disposition:/i.test(line)) ?? "";
-    const name = NAME.exec(disposition)?.[1];
+    const { name, fileName } = namesIn(disposition);
     if (name === undefined) throw malformed("a part has no name");
     this.#parts += 1;
     if (this.#parts > MOST_PARTS) throw malformed(`it has more than ${MOST_PARTS} parts`);
-    await this.#sink.begin(name, FILE_NAME.exec(disposition)?.[1]);
+    await this.#sink.begin(name, fileName);
     this.#pending = this.#pending.subarray(end + 4);
     this.#state = "body";
     return true;
+  }
+}
+
+/** Names of a part and of its file; `filename*`, which has other characters than ASCII as .NET sends it, comes first. */
+function namesIn(disposition: string): { name: string | undefined; fileName: string | undefined } {
+  const found = [...disposition.matchAll(PARAMETER)];
+  const valueOf = (key: string) => {
+    const [, , quoted, bare] = found.find(([, name]) => name!.toLowerCase() === key) ?? [];
+    return quoted ?? bare;
+  };
+  const extended = /^utf-8'[^']*'(.*)$/i.exec(valueOf("filename*") ?? "")?.[1];
+  return { name: valueOf("name"), fileName: decoded(extended) ?? valueOf("filename") };
+}
+
+function decoded(text: string | undefined): string | undefined {
+  try {
+    return text && decodeURIComponent(text);
+  } catch {
+    return undefined;
   }
 }
 
