@@ -296,6 +296,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       ['{"3.nothing":1}', /^inputs: "3\.nothing" is not a parameter of the graph/],
       ['{"3.model":["4",0]}', /^inputs: "3\.model" is not a parameter of the graph/],
       ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: 18446744073709552000 may have been rounded/],
+      ['{"3.steps":NaN}', /^inputs: "3\.steps": expected a whole number from 1 to 10000, received NaN\.$/],
       ["[]", /^inputs: expected an object/],
     ] as const) {
       const refused = await submit(`{"workflow":${workflow},"inputs":${inputs}}`);
@@ -303,6 +304,20 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
       assert.match(error.message, message);
     }
+  });
+
+  it("NaN of Python: nothing outside of inputs, refused by node and input inside; null is an absent field", async () => {
+    const { post } = await open();
+    const workflow = JSON.stringify(picture(1));
+    const aside = workflow.replace('"class_type"', '"is_changed":[NaN],"class_type"');
+    const inside = workflow.replace('"steps":', '"odd":[Infinity],"steps":');
+    assert.ok(aside !== workflow && inside !== workflow);
+    const absent = '"inputs":null,"webhook_url":null,"extra_data":null';
+    assert.equal((await post("/api/v2/jobs", `{"workflow":${aside},${absent}}`)).status, 201);
+    const refused = await post("/api/v2/jobs", `{"workflow":${inside}}`);
+    const { error } = (await refused.json()) as { error: { code: string; message: string } };
+    assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
+    assert.equal(error.message, 'Node 3, input "odd": expected a finite number, received Infinity.');
   });
 
   it("webhook_url: the webhook of that address is told of its jobs alone; any other address is refused", async () => {

@@ -73,10 +73,10 @@ describe("readParts", () => {
   it("reads names without quotes and in UTF-8, as .NET and older Python send them", async () => {
     const disposed = [
       ["name=image; filename=a.png; filename*=utf-8''a.png", "image of a.png"],
-      ['name=image; filename="=?utf-8?B?w7wucG5n?="; filename*=utf-8\'\'%C3%BC.png', "image of ü.png"],
+      ["name=image; filename=\"=?utf-8?B?w7wucG5n?=\"; filename*=utf-8''%C3%BC.png", "image of ü.png"],
       ["name=\"image\"; filename*=utf-8'en'%C3%BC.png", "image of ü.png"],
-      ["name=\"image\"; filename=\"a.png\"; filename*=utf-8''%ff", "image of a.png"],
-      ["name=\"image\"; filename=\"a.png\"; filename*=utf-16''b.png", "image of a.png"],
+      ['name="image"; filename="a.png"; filename*=utf-8\'\'%ff', "image of a.png"],
+      ['name="image"; filename="a.png"; filename*=utf-16\'\'b.png', "image of a.png"],
       ['filename="a; name=mask.png"; name=image', "image of a; name=mask.png"],
       ["name=overwrite", "overwrite"],
     ];
