@@ -377,7 +377,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       const { error } = (await response.json()) as { error: { code: string } };
       assert.deepEqual([response.status, error.code], [422, code]);
     }
-    for (const path of ["/api/v2", "/api/v2/", "/api/v2/nothing/here", "/api/v2/models/x"]) {
+    for (const path of ["/api/v2", "/api/v2/", "/api/v2/nothing/here", "/api/v2/models/x", "/api/v2/jobs/%zz"]) {
       const { error } = schemas.zErrorEnvelope.parse(await (await get(path)).json());
       assert.equal(error.code, "not_found", path);
     }
