@@ -141,12 +141,12 @@ class PartParser {
 /** Names of a part and of its file; `filename*`, which has other characters than ASCII as .NET sends it, comes first. */
 function namesIn(disposition: string): { name: string | undefined; fileName: string | undefined } {
   const found = [...disposition.matchAll(PARAMETER)];
-  const valueOf = (key: string) => {
+  const parameter = (key: string) => {
     const [, , quoted, bare] = found.find(([, name]) => name!.toLowerCase() === key) ?? [];
     return quoted ?? bare;
   };
-  const extended = /^utf-8'[^']*'(.*)$/i.exec(valueOf("filename*") ?? "")?.[1];
-  return { name: valueOf("name"), fileName: decoded(extended) ?? valueOf("filename") };
+  const extended = /^utf-8'[^']*'(.*)$/i.exec(parameter("filename*") ?? "")?.[1];
+  return { name: parameter("name"), fileName: decoded(extended) ?? parameter("filename") };
 }
 
 function decoded(text: string | undefined): string | undefined {
