@@ -45,6 +45,28 @@ describe("queue and history of the classic API", () => {
     assert.equal((await ended(service, front)).status.status_str, "success");
   });
 
+  it("a field of another kind is refused by its name, and changes nothing", async () => {
+    const service = await start();
+    const { prompt_id: id } = await submit(service, quick(1));
+    await ended(service, id);
+    const refused = async (path: string, body: object) => {
+      const response = await service.post(path, body);
+      const { error } = (await response.json()) as { error: { type: string; message: string } };
+      assert.deepEqual([response.status, error.type], [400, "invalid_request"], path);
+      return error.message;
+    };
+    const flag = 'expected true or false, received "true"';
+    assert.equal(await refused("/queue", { clear: "true" }), `clear: ${flag}`);
+    assert.equal(await refused("/history", { clear: "true", delete: [id] }), `clear: ${flag}`);
+    assert.equal(await refused("/prompt", { prompt: quick(1), front: "true" }), `front: ${flag}`);
+    assert.match(await refused("/history", { delete: id, clear: true }), /^delete: expected a list of /);
+    assert.equal(await refused("/interrupt", { prompt_id: 5 }), "prompt_id: expected a text");
+    assert.deepEqual(Object.keys((await (await service.get("/history")).json()) as object), [id]);
+    await service.post("/history", { clear: 1, delete: null });
+    assert.deepEqual(await (await service.get("/history")).json(), {});
+    assert.ok((await submit(service, quick(2), { front: 1 })).number < 0);
+  });
+
   it("history: newest entries in the order of their starts, deleted ones gone", async () => {
     const service = await start();
     const ids: string[] = [];
