@@ -1,4 +1,4 @@
-import type { RunFile, RunProgress, RunRow, RunState, TerminalState } from "../run.js";
+import type { RunFile, RunProgress, RunRow, RunState, RunSummary, TerminalState } from "../run.js";
 import type { Receiver } from "./deliveries.js";
 
 /** A run that a worker holds until the end of its lease. */
@@ -67,7 +67,13 @@ export interface NextMarks {
 }
 
 /**
- * The queue of the runs of a store. A session's runs start in the order of their creation, `perSession` of them at most
+ * Place of a run in its session: by age, but prompts that their client put in front come first, the newest before all.
+ */
+export const turnOf = ({ origin, priority, seq }: Pick<RunSummary, "origin" | "priority" | "seq">): number =>
+  origin === "comfy" && priority > 0 ? -seq : seq;
+
+/**
+ * The queue of the runs of a store. A session's runs start in the order of `turnOf`, `perSession` of them at most
  * at the same time; those of different sessions by priority, then oldest first. Runs of batches wait as long as it takes.
  */
 export interface QueueStore {

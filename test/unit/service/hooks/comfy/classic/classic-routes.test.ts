@@ -45,6 +45,25 @@ describe("queue and history of the classic API", () => {
     assert.equal((await ended(service, front)).status.status_str, "success");
   });
 
+  it("a prompt in front starts before those of its own client that wait", async () => {
+    const service = await start({ inThread: true });
+    const me = { client_id: "me" };
+    const { prompt_id: running } = await submit(service, endless(), me);
+    await until(async () => (await service.hooks.runs.status(running)).state === "running", "the start");
+    const { prompt_id: waiting } = await submit(service, quick(1), me);
+    const { prompt_id: front } = await submit(service, quick(2), { ...me, front: true });
+    const { prompt_id: first } = await submit(service, quick(3), { ...me, front: true });
+    await service.post("/interrupt", {});
+    await ended(service, waiting);
+    const starts = [first, front, waiting].map(async (id) => (await service.hooks.runs.status(id)).startedAt!);
+    const times = await Promise.all(starts);
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+    );
+    assert.ok(times[0]! < times[2]!);
+  });
+
   it("a field of another kind is refused by its name, and changes nothing", async () => {
     const service = await start();
     const { prompt_id: id } = await submit(service, quick(1));
