@@ -138,6 +138,21 @@ describe("files of the classic API", () => {
     return { file, path: `/view?type=input&filename=${encodeURIComponent(`deep ${width}x${height}.png`)}` };
   };
 
+  it("view: a download that is resumed gets the whole of a file that has changed", async () => {
+    const service = await start();
+    const entry = await ended(service, (await submit(service, picture(1))).prompt_id);
+    const { headers } = await service.get(viewOf(entry));
+    const resume = (ifRange: string) =>
+      fetch(service.url + viewOf(entry), { headers: { ...bearer, range: "bytes=4-7", "if-range": ifRange } });
+    const resumed = await resume(headers.get("last-modified")!);
+    assert.deepEqual([resumed.status, (await resumed.arrayBuffer()).byteLength], [206, 4]);
+    for (const ifRange of [new Date(0).toUTCString(), headers.get("etag")!, '"other"']) {
+      const whole = await resume(ifRange);
+      assert.deepEqual([whole.status, whole.headers.get("content-range")], [200, null], ifRange);
+      assert.equal(String((await whole.arrayBuffer()).byteLength), headers.get("content-length"));
+    }
+  });
+
   it("view: a picture that is too large is sent as it is, or refused for a channel", async () => {
     const service = await start();
     const { file, path } = await uploadDeep(service, 2 ** 24 + 1, 1);
