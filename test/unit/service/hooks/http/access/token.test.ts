@@ -73,6 +73,17 @@ describe("hook token over HTTP", () => {
     }
   });
 
+  it("warns of a configured token that is a number in YAML, without its value", async () => {
+    for (const hooks_token of [123456, true, ["text", 123456]]) {
+      const { log } = await startService({ config: { hooks_token } });
+      assert.match(log(), /hooks_token: a value that is not text is ignored, put it in quotes/);
+      assert.doesNotMatch(log(), /123456/);
+    }
+    for (const hooks_token of ["123456", null, ["text", ""]]) {
+      assert.doesNotMatch((await startService({ config: { hooks_token } })).log(), /is not text/);
+    }
+  });
+
   it("trims the configured token, accepts every token of a list", async () => {
     const { port } = await startService({ config: { hooks_token: ["  new one\t", TOKEN] } });
     for (const token of ["new one", TOKEN]) {
