@@ -239,7 +239,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
   });
 
   it("a declared hash is checked, a form that is cut or too large leaves nothing", async () => {
-    const { url } = await open({}, { upload_bytes: 100_000, uploads_bytes: 200_000 });
+    const { url, post } = await open({}, { upload_bytes: 100_000, uploads_bytes: 200_000 });
     const upload = (bytes: Uint8Array<ArrayBuffer>, fields: Record<string, string> = {}) => {
       const form = new FormData();
       for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -259,6 +259,15 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal((await upload(new Uint8Array(90_000).fill(2))).status, 201);
     const full = await upload(new Uint8Array(90_000).fill(3));
     assert.deepEqual([full.status, await codeOf(full)], [507, "storage_full"]);
+    for (const [field, value, fault] of [
+      ["expires_in", 5, "expected 60 to 604800"],
+      ["expires_in", 1.5, "expected an integer"],
+      ["file_path", "x".repeat(1025), "expected at most 1024 printable characters"],
+    ] as const) {
+      const refused = await post("/api/v2/assets/from-hash", { hash: `blake3:${"0".repeat(64)}`, [field]: value });
+      const { error } = (await refused.json()) as { error: { message: string } };
+      assert.deepEqual([refused.status, error.message], [400, `${field}: ${fault}`]);
+    }
     const wrongType = await upload(new Uint8Array(1), { content_type: "text/html\r\nx: y" });
     assert.equal(wrongType.status, 400);
     const cut = await fetch(`${url}/api/v2/assets`, {
