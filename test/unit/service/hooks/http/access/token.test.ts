@@ -169,6 +169,17 @@ describe("signed URL and the wall clock", () => {
     }
   });
 
+  it("is valid, and a date, for the longest times that the configuration takes", async () => {
+    const seconds = 876_000 * 3600;
+    const limits = { retention_hours: 876_000, run_seconds: seconds, queue_seconds: seconds, delay_seconds: seconds };
+    const service = await startService({ config: { limits, retries: { attempts: 100 } } });
+    const far = { message: "x", delaySeconds: seconds - 1, deadlineSeconds: seconds };
+    assert.equal((await service.post("/hooks/agent", far)).status, 200);
+    const { stream_url } = await service.start("x");
+    assert.equal((await fetch(service.url + stream_url, { method: "HEAD" })).status, 200);
+    assert.equal((await service.get("/api/runs")).status, 200);
+  });
+
   it("is unchanged in a replay after the clock was set back", async () => {
     const clock = new FakeClock();
     const { start } = await startService({ clock });
