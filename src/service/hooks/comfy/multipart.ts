@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HookError } from "../hook-error.js";
-import { Arrival, AWAITS_CONTINUE, type BodyLimits, ClientGone } from "../http/body.js";
+import { Arrival, AWAITS_CONTINUE, type BodyLimits, ClientGone, tooLarge } from "../http/body.js";
 import { keepConnection } from "../http/connection.js";
 import type { AssetFiles } from "./asset-files.js";
 import type { Upload } from "./asset-upload.js";
@@ -39,12 +39,12 @@ export async function readParts(
     throw new HookError("unsupported_media_type", "Content-Type: expected multipart/form-data");
   }
   let left = limits.maxBytes + FORM_BYTES;
-  if (Number(req.headers["content-length"] ?? 0) > left) throw new HookError("payload_too_large");
+  if (Number(req.headers["content-length"] ?? 0) > left) throw tooLarge(limits.maxBytes, " of a file");
   if (req[AWAITS_CONTINUE]) res.writeContinue();
   const parser = new PartParser(boundary, sink);
   for await (const chunk of chunksOf(req, new Arrival(limits))) {
     left -= chunk.length;
-    if (left < 0) throw new HookError("payload_too_large");
+    if (left < 0) throw tooLarge(limits.maxBytes, " of a file");
     await parser.take(chunk);
   }
   parser.finish();
@@ -213,18 +213,19 @@ export class UploadForm implements PartSink {
 
   async data(bytes: Buffer): Promise<void> {
     if (this.#part === this.#kind.file && this.upload !== undefined) {
-      if (this.upload.size + bytes.length > this.#mostBytes) throw new HookError("payload_too_large");
+      if (this.upload.size + bytes.length > this.#mostBytes) throw tooLarge(this.#mostBytes, " of a file");
       return this.upload.write(bytes);
     }
+    if (!this.#kind.fields.includes(this.#part)) return;
     this.#textBytes += bytes.length;
-    if (this.#textBytes > MOST_FIELD_BYTES) throw new HookError("payload_too_large");
+    if (this.#textBytes > MOST_FIELD_BYTES) throw tooLarge(MOST_FIELD_BYTES, ` of "${this.#part}"`);
     this.#text.push(Buffer.from(bytes));
   }
 
   end(): void {
-    if (this.#part === this.#kind.file) return;
+    if (!this.#kind.fields.includes(this.#part)) return;
     const text = Buffer.concat(this.#text).toString("utf8");
     [this.#text, this.#textBytes] = [[], 0];
-    if (this.#kind.fields.includes(this.#part)) this.#fields.set(this.#part, [...this.all(this.#part), text]);
+    this.#fields.set(this.#part, [...this.all(this.#part), text]);
   }
 }

@@ -49,7 +49,14 @@ describe("uploads of the classic API", () => {
     for (const fields of [{ subfolder: ".." }, { subfolder: "/etc" }, { type: "models" }]) {
       assert.equal((await upload(service, one, "a.png", fields as never)).status, 400);
     }
-    assert.equal((await upload(service, new Uint8Array(20_000), "big.png")).status, 413);
+    const big = await upload(service, new Uint8Array(20_000), "big.png");
+    assert.match(await big.text(), /the body is too large: expected at most 10000 bytes of a file/);
+    const long = { subfolder: "x".repeat(5000), metadata: "y".repeat(5000) };
+    assert.match(
+      await (await upload(service, one, "a.png", long)).text(),
+      /expected at most 4096 bytes of \\"subfolder/,
+    );
+    assert.equal((await upload(service, one, "a.png", { metadata: long.metadata })).status, 200);
     const { prompt_id: id } = await submit(service, copyOf("deep/er/a.png"));
     const entry = await ended(service, id);
     assert.match(JSON.stringify(entry.prompt[2]), /"image":"deep\/er\/a.png"/);
