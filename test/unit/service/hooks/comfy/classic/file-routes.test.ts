@@ -57,6 +57,8 @@ describe("uploads of the classic API", () => {
       /expected at most 4096 bytes of \\"subfolder/,
     );
     assert.equal((await upload(service, one, "a.png", { metadata: long.metadata })).status, 200);
+    const named255 = await upload(service, one, `${"n".repeat(252)}.png`);
+    assert.match(await named255.text(), /image: expected a file name of at most 255 printable characters/);
     const { prompt_id: id } = await submit(service, copyOf("deep/er/a.png"));
     const entry = await ended(service, id);
     assert.match(JSON.stringify(entry.prompt[2]), /"image":"deep\/er\/a.png"/);
