@@ -167,7 +167,7 @@ function readPrompt(text: string, graphs: AgentGraphs): PromptRequest {
   return {
     graph,
     promptId: promptId ?? undefined,
-    clientId: readClientId(clientId) ?? "",
+    clientId: readClientId(clientId, "client_id") ?? "",
     isFront: flagOf(body, "front"),
     targets: targetsOf(body.partial_execution_targets),
     extraPnginfo:

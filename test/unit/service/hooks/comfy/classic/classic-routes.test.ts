@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { createPreviewHost } from "latentkit";
-import { classicStarter, ended, endless, quick, submit } from "../../../../../helpers/hooks/classic-service.js";
+import {
+  classicStarter,
+  ended,
+  endless,
+  quick,
+  refusedSocket,
+  submit,
+} from "../../../../../helpers/hooks/classic-service.js";
 import { bearer, until } from "../../../../../helpers/hooks/hook-service.js";
 
 describe("facts of the classic API", () => {
@@ -78,6 +85,11 @@ describe("queue and history of the classic API", () => {
     assert.equal(await refused("/queue", { clear: "true" }), `clear: ${flag}`);
     assert.equal(await refused("/history", { clear: "true", delete: [id] }), `clear: ${flag}`);
     assert.equal(await refused("/prompt", { prompt: quick(1), front: "true" }), `front: ${flag}`);
+    for (const client_id of ["x".repeat(257), "a\0b"]) {
+      assert.match(await refused("/prompt", { prompt: quick(1), client_id }), /^client_id: expected at most 256 /);
+      const path = `/ws?clientId=${encodeURIComponent(client_id)}`;
+      assert.equal(await refusedSocket(service, path, bearer), 400);
+    }
     assert.match(await refused("/history", { delete: id, clear: true }), /^delete: expected a list of /);
     assert.equal(await refused("/interrupt", { prompt_id: 5 }), "prompt_id: expected a text");
     assert.deepEqual(Object.keys((await (await service.get("/history")).json()) as object), [id]);
