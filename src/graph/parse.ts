@@ -278,8 +278,13 @@ function refuseLostDigits(prompt: Prompt): void {
 
 /** Throws graph.invalid, which names node and input, for NaN and infinities, which Python writes and JSON does not have. */
 export function refuseNonFinite(prompt: Prompt): void {
-  refuse(prompt, (number) => !Number.isFinite(number), "a finite number", "");
+  refuse(prompt, isNonFinite, "a finite number", "");
 }
+
+const isNonFinite = (number: number) => !Number.isFinite(number);
+
+/** The first NaN or infinity in a JSON value; undefined where it has none. */
+export const nonFiniteIn = (value: unknown): number | undefined => findNumber(value, isNonFinite, 0);
 
 function refuse(prompt: Prompt, isBad: (number: number) => boolean, expected: string, hint: string): void {
   for (const [nodeId, node] of Object.entries(prompt)) {

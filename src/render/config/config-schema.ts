@@ -5,11 +5,20 @@ import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/for
 import type { DeviceChoice } from "../../tensor/device/device.js";
 import { webSchema } from "./web-schema.js";
 
+/** Longest time of a limit. */
+const CENTURY_HOURS = 876_000;
+
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
 export const configSchema = lazy(() => {
   const { z } = loadZod();
   const count = (value: number, meaning: string) => z.int().positive().default(value).describe(meaning);
   const countOrOff = (value: number, meaning: string) => z.int().nonnegative().default(value).describe(meaning);
+  // the ends of times that begin now are dates, which end with the year 275760, and are signed
+  const hours = (value: number, meaning: string) =>
+    z.int().positive().max(CENTURY_HOURS).default(value).describe(meaning);
+  const mostSeconds = z.int().max(CENTURY_HOURS * 3600);
+  const seconds = (value: number, meaning: string) => mostSeconds.positive().default(value).describe(meaning);
+  const secondsOrOff = (value: number, meaning: string) => mostSeconds.nonnegative().default(value).describe(meaning);
   const flag = (value: boolean, meaning: string) => z.boolean().default(value).describe(meaning);
   const nonEmpty = z.string().min(1);
   const path = nonEmpty;
@@ -58,7 +67,7 @@ export const configSchema = lazy(() => {
     upload_bytes: count(104857600, "Size of one upload of the Comfy API."),
     uploads_bytes: count(10737418240, "Bytes of all uploads that are kept."),
     message_chars: count(131072, "Length of a message or text."),
-    header_seconds: count(
+    header_seconds: seconds(
       10,
       "Time in which the headers of a request must arrive, and longest pause of its body, uploads included.",
     ),
@@ -77,25 +86,25 @@ export const configSchema = lazy(() => {
     pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
     pending_wake_bytes: count(67108864, "Bytes of the waiting events of all sessions."),
     pending_wake_bytes_per_session: count(4194304, "Bytes of the waiting events of one session."),
-    run_seconds: count(600, "Longest run."),
-    queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
-    delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
+    run_seconds: seconds(600, "Longest run."),
+    queue_seconds: seconds(3600, "Longest wait in the queue; then the run is expired."),
+    delay_seconds: seconds(604800, "Longest delay of a run, and latest deadline."),
     streams: count(1000, "Open streams, and requests that wait for their run's end."),
     streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
-    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: no request waits."),
+    wait_seconds: secondsOrOff(300, "Longest wait of a request that prefers its run's result; 0: no request waits."),
     streams_bytes: count(67108864, "Unsent bytes of all readers together."),
     slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
-    slow_reader_seconds: count(30, "Time after which a client that reads nothing is disconnected."),
-    retention_hours: count(24, "Time for which an ended run is kept."),
+    slow_reader_seconds: seconds(30, "Time after which a client that reads nothing is disconnected."),
+    retention_hours: hours(24, "Time for which an ended run is kept."),
     retention_runs: count(10000, "Ended runs that are kept."),
     run_events: count(10000, "Events of one run that are kept."),
     run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
     lease_seconds: z.int().min(3).max(10_000).default(15).describe("Time after which a silent worker loses its runs."),
-    idempotency_hours: count(24, "Time for which an idempotency key is known."),
-    webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
+    idempotency_hours: hours(24, "Time for which an idempotency key is known."),
+    webhook_hours: hours(24, "Time for which the delivery of a webhook is tried."),
     webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
     webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
-    drain_seconds: countOrOff(30, "Time that runs have to finish when the service stops."),
+    drain_seconds: secondsOrOff(30, "Time that runs have to finish when the service stops."),
   });
 
   return z.strictObject({

@@ -30,7 +30,9 @@ export function incomingSchema() {
     if (message !== undefined) issues.push({ code: "custom", input: value, message });
   });
   const secret = z.string().trim().min(SHORTEST_SECRET);
-  const scalar = z.union([z.string(), z.number(), z.boolean()]);
+  const hasItsDigits = (value: unknown) => !Number.isInteger(value) || Number.isSafeInteger(value);
+  const IN_QUOTES = "expected a whole number beyond 2^53 in quotes, since it loses digits without";
+  const scalar = z.union([z.string(), z.number(), z.boolean()]).refine(hasItsDigits, IN_QUOTES);
   const entries = <T extends Parameters<typeof z.record>[1]>(value: T) =>
     z.record(z.string(), value).refine((record) => Object.keys(record).length <= MOST_ENTRIES, {
       error: `expected at most ${MOST_ENTRIES} entries`,
@@ -62,7 +64,7 @@ export function incomingSchema() {
           "Values that JSON pointers or headers must have: one, or one of a list. Any other request is acknowledged and ignored.",
         ),
       message: template.optional().describe("Template of the run's message."),
-      placeholders: entries(z.union([template, z.number(), z.boolean()]))
+      placeholders: entries(z.union([template, z.number(), z.boolean()]).refine(hasItsDigits, IN_QUOTES))
         .optional()
         .describe("Templates of the graph's placeholders, by their keys, including `message`."),
       session_key: template

@@ -39,13 +39,14 @@ export function loadConfig(options: {
   const cwd = options.cwd ?? process.cwd();
   const file = options.file === undefined ? undefined : resolve(cwd, options.file);
   const written = file === undefined ? {} : readConfigFile(file);
-  // the file alone first, so that a complaint names the right source
+  // each source alone first, so that a complaint names the right one
   if (file !== undefined) parseConfig(written, options.file!);
   const fromFile = absolutePaths(written, file === undefined ? cwd : dirname(file));
   const env = options.env ?? process.env;
   const fromEnv = absolutePaths(readEnvironment(env), cwd);
   const flags = absolutePaths((options.flags ?? {}) as Tree, cwd);
-  const config = parseConfig(merge(merge(fromFile, fromEnv), flags), "environment");
+  parseConfig(flags, "command line");
+  const config = parseConfig(merge(merge(fromFile, fromEnv), flags), "configuration");
   return absolutePaths(config, cwd) as Config;
 }
 

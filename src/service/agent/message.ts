@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { hintOf, suggest } from "../../base/suggest.js";
 import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
-import { isPlainObject, parseJson, printJson } from "../../io/json/lossless.js";
+import { isPlainObject, parseJson } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { fillGraph } from "../../render/fill/fill.js";
 import { type Parameter, parametersOf } from "../../render/schema/graph-schema.js";
@@ -13,18 +13,22 @@ export const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 // A message fills placeholders and titled primitives with texts, numbers and booleans; a list could pose as a link.
 // decisions: A misspelt name is an error
 /**
- * Values for a graph's named parameters: a message that is a JSON object has a property for each, any text that is not a JSON
- * object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object
+ * Values for a graph's named parameters: a message that is a JSON object, as text or read, has a property for each, any text
+ * that is not a JSON object or array is the value of `message`; an empty object sets nothing. Throws usage.invalid for an array, for an object
  * that parseJson refuses, for a property that is not a parameter, if a placeholder gets no value, and if a value is
  * outside its schema (a list would become a link to a node).
  */
-export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {
-  const object = readObject(message);
+export function fillsOf(
+  message: string | Record<string, unknown>,
+  parameters: readonly Parameter[],
+): Record<string, unknown> {
+  const isText = typeof message === "string";
+  const object = isText ? readObject(message) : message;
   const values: Record<string, unknown> = object ?? { message };
   const fills: Record<string, unknown> = {};
   for (const parameter of parameters) {
     const { key, isRequired } = parameter;
-    if (Object.hasOwn(values, key)) fills[key] = checkValue(parameter, values[key]);
+    if (Object.hasOwn(values, key)) fills[key] = checkValue(parameter, values[key], isText ? "Message, property " : "");
     else if (isRequired) throw missing(key, object, parameters);
   }
   const unknown = Object.keys(values).find((key) => !Object.hasOwn(fills, key));
@@ -76,12 +80,12 @@ function isLooseJson(text: string): boolean {
   }
 }
 
-function checkValue({ key, property, renamed, isSeed }: Parameter, value: unknown): unknown {
+function checkValue({ key, property, renamed, isSeed }: Parameter, value: unknown, what: string): unknown {
   const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value, isSeed);
   if (mismatch === undefined) return value;
   const { expected, suggestion } = mismatch;
   const received = describe(value);
-  const message = `Message, property ${describe(key)}: expected ${expected}, received ${received}.${hintOf(suggestion)}`;
+  const message = `${what}${describe(key)}: expected ${expected}, received ${received}.${hintOf(suggestion)}`;
   throw new LatentkitError("usage.invalid", message, { input: key, expected, received, suggestion });
 }
 
@@ -150,6 +154,6 @@ export function fillWorkflow(
     const sentence = `${describe(unknown)} is not a parameter of the graph.${hint}`;
     throw new LatentkitError("usage.invalid", sentence, { suggestion });
   }
-  const fills = fillsOf(printJson(values), parameters);
+  const fills = fillsOf(values, parameters);
   return fillGraph(graph.prompt, fills, (type) => findDefinition(graph, type, registry));
 }

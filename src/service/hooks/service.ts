@@ -116,6 +116,8 @@ export function createServiceWithRoutes(
     },
     attempted: (result, seconds) => metrics.webhookAttempted(result, seconds),
   });
+  // YAML reads 1234 as a number
+  if (tokens.hasIgnored) log.warn({}, "hooks_token: a value that is not text is ignored, put it in quotes");
   if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
     log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");

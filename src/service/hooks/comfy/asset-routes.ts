@@ -16,6 +16,8 @@ const KEEP = { least: 60, most: 604_800 };
 const HASH = /^blake3:[0-9a-f]{64}$/;
 const MOST_PATH_CHARACTERS = 1024;
 const MOST_TAGS = 32;
+const KEEP_FAULT = `expected ${KEEP.least} to ${KEEP.most}`;
+const PATH_FAULT = `expected at most ${MOST_PATH_CHARACTERS} printable characters`;
 const FORM: FormKind = {
   file: "file",
   isFileLast: true,
@@ -67,9 +69,9 @@ export function assetRoutes(context: HookContext, parts: ComfyParts): ComfyRoute
   const { z } = loadZod();
   const fromHashBody = z.object({
     hash: z.string("expected a string").regex(HASH, "expected blake3: and 64 hexadecimal digits"),
-    file_path: z.string("expected a string").max(MOST_PATH_CHARACTERS).nullish(),
+    file_path: z.string("expected a string").max(MOST_PATH_CHARACTERS, PATH_FAULT).nullish(),
     tags: z.array(z.string().max(200)).max(MOST_TAGS).nullish(),
-    expires_in: z.int("expected an integer").min(KEEP.least).max(KEEP.most).nullish(),
+    expires_in: z.int("expected an integer").min(KEEP.least, KEEP_FAULT).max(KEEP.most, KEEP_FAULT).nullish(),
   });
   const fromHash = async (call: Call) => {
     const { req, res } = call;
@@ -233,7 +235,7 @@ function readFilePath(text: string | undefined): string | null {
   if (text === undefined || text === "") return null;
   // never a path on this machine: only told back
   if (text.length > MOST_PATH_CHARACTERS || /\p{Cc}/u.test(text)) {
-    throw new HookError("invalid_request", `file_path: expected at most ${MOST_PATH_CHARACTERS} printable characters`);
+    throw new HookError("invalid_request", `file_path: ${PATH_FAULT}`);
   }
   return text;
 }
@@ -242,5 +244,5 @@ function readSeconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const seconds = /^\d{1,9}$/.test(text) ? Number(text) : 0;
   if (seconds >= KEEP.least && seconds <= KEEP.most) return seconds;
-  throw new HookError("invalid_request", `expires_in: expected ${KEEP.least} to ${KEEP.most}`);
+  throw new HookError("invalid_request", `expires_in: ${KEEP_FAULT}`);
 }

@@ -1,5 +1,6 @@
+import { describe } from "../../../base/errors.js";
 import type { AgentGraphs } from "../../agent/agent.js";
-import { HookError } from "../hook-error.js";
+import { tooLarge } from "../http/body.js";
 import type { Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
 import type { RunFile } from "../run.js";
@@ -24,7 +25,9 @@ export function outputKeeper({ files, config }: HookContext, assets: AssetFiles)
   return async (file) => {
     const opened = await files.open(file, { headOnly: false });
     try {
-      if (opened.size > config.limits.upload_bytes) throw new HookError("payload_too_large");
+      if (opened.size > config.limits.upload_bytes) {
+        throw tooLarge(config.limits.upload_bytes, ` of the file ${describe(file.name)}, which it names`);
+      }
       return await assets.keep(opened.read() as AsyncIterable<Buffer>);
     } finally {
       await opened.close();

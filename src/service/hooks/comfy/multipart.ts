@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HookError } from "../hook-error.js";
-import { Arrival, AWAITS_CONTINUE, type BodyLimits, ClientGone } from "../http/body.js";
+import { Arrival, AWAITS_CONTINUE, type BodyLimits, ClientGone, tooLarge } from "../http/body.js";
 import { keepConnection } from "../http/connection.js";
 import type { AssetFiles } from "./asset-files.js";
 import type { Upload } from "./asset-upload.js";
@@ -11,8 +11,8 @@ const FORM_BYTES = 64 * 1024;
 const MOST_HEADER_BYTES = 8 * 1024;
 /** Boundaries of RFC 2046. */
 const BOUNDARY = /^multipart\/form-data\s*;.{0,200}?boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))/i;
-const NAME = /;[ \t]{0,8}name="([^"]{0,200})"/i;
-const FILE_NAME = /;[ \t]{0,8}filename="([^"]{0,1000})"/i;
+/** A parameter of a part's disposition; .NET quotes no names. */
+const PARAMETER = /;[ \t]{0,8}([a-z]{1,20}\*?)=(?:"([^"]*)"|([^\s";]+))/gi;
 
 /** Receiver of the parts of a form, in their order. */
 interface PartSink {
@@ -39,12 +39,12 @@ export async function readParts(
     throw new HookError("unsupported_media_type", "Content-Type: expected multipart/form-data");
   }
   let left = limits.maxBytes + FORM_BYTES;
-  if (Number(req.headers["content-length"] ?? 0) > left) throw new HookError("payload_too_large");
+  if (Number(req.headers["content-length"] ?? 0) > left) throw tooLarge(limits.maxBytes, " of a file");
   if (req[AWAITS_CONTINUE]) res.writeContinue();
   const parser = new PartParser(boundary, sink);
   for await (const chunk of chunksOf(req, new Arrival(limits))) {
     left -= chunk.length;
-    if (left < 0) throw new HookError("payload_too_large");
+    if (left < 0) throw tooLarge(limits.maxBytes, " of a file");
     await parser.take(chunk);
   }
   parser.finish();
@@ -127,14 +127,33 @@ class PartParser {
     }
     const headers = this.#pending.toString("utf8", 2, end).split("\r\n");
     const disposition = headers.find((line) => /^content-disposition:/i.test(line)) ?? "";
-    const name = NAME.exec(disposition)?.[1];
+    const { name, fileName } = namesIn(disposition);
     if (name === undefined) throw malformed("a part has no name");
     this.#parts += 1;
     if (this.#parts > MOST_PARTS) throw malformed(`it has more than ${MOST_PARTS} parts`);
-    await this.#sink.begin(name, FILE_NAME.exec(disposition)?.[1]);
+    await this.#sink.begin(name, fileName);
     this.#pending = this.#pending.subarray(end + 4);
     this.#state = "body";
     return true;
+  }
+}
+
+/** Names of a part and of its file; `filename*`, which has other characters than ASCII as .NET sends it, comes first. */
+function namesIn(disposition: string): { name: string | undefined; fileName: string | undefined } {
+  const found = [...disposition.matchAll(PARAMETER)];
+  const parameter = (key: string) => {
+    const [, , quoted, bare] = found.find(([, name]) => name!.toLowerCase() === key) ?? [];
+    return quoted ?? bare;
+  };
+  const extended = /^utf-8'[^']*'(.*)$/i.exec(parameter("filename*") ?? "")?.[1];
+  return { name: parameter("name"), fileName: decoded(extended) ?? parameter("filename") };
+}
+
+function decoded(text: string | undefined): string | undefined {
+  try {
+    return text && decodeURIComponent(text);
+  } catch {
+    return undefined;
   }
 }
 
@@ -194,18 +213,19 @@ export class UploadForm implements PartSink {
 
   async data(bytes: Buffer): Promise<void> {
     if (this.#part === this.#kind.file && this.upload !== undefined) {
-      if (this.upload.size + bytes.length > this.#mostBytes) throw new HookError("payload_too_large");
+      if (this.upload.size + bytes.length > this.#mostBytes) throw tooLarge(this.#mostBytes, " of a file");
       return this.upload.write(bytes);
     }
+    if (!this.#kind.fields.includes(this.#part)) return;
     this.#textBytes += bytes.length;
-    if (this.#textBytes > MOST_FIELD_BYTES) throw new HookError("payload_too_large");
+    if (this.#textBytes > MOST_FIELD_BYTES) throw tooLarge(MOST_FIELD_BYTES, ` of "${this.#part}"`);
     this.#text.push(Buffer.from(bytes));
   }
 
   end(): void {
-    if (this.#part === this.#kind.file) return;
+    if (!this.#kind.fields.includes(this.#part)) return;
     const text = Buffer.concat(this.#text).toString("utf8");
     [this.#text, this.#textBytes] = [[], 0];
-    if (this.#kind.fields.includes(this.#part)) this.#fields.set(this.#part, [...this.all(this.#part), text]);
+    this.#fields.set(this.#part, [...this.all(this.#part), text]);
   }
 }

@@ -1,3 +1,4 @@
+import { refuseNonFinite } from "../../../graph/parse.js";
 import type { Validation } from "../../../graph/validate.js";
 import { isPlainObject, parseJson } from "../../../io/json/lossless.js";
 import { asRefusal, HookError } from "../hook-error.js";
@@ -22,17 +23,21 @@ export function readSubmission(
   userAgent: string | undefined,
   allowed: ReadonlySet<ReservedField>,
 ): Submission {
-  const body = asRefusal("invalid_workflow", () => parseJson(text, { what: "the body" }));
+  // Python writes NaN
+  const body = asRefusal("invalid_workflow", () => parseJson(text, { what: "the body", nonFinite: true }));
   if (!isPlainObject(body)) throw new HookError("invalid_workflow", "the body: expected a JSON object with workflow");
   for (const key of Object.keys(body)) {
     if (key === "workflow" || key === "extra_data" || allowed.has(key as ReservedField)) continue;
+    // generated clients write null for what they do not send
+    if (RESERVED.has(key) && body[key] === null) continue;
     const what = RESERVED.has(key)
       ? "is disabled: set comfy_inputs, or on_request of a webhook"
       : "is not a field of a job";
     throw new HookError("invalid_workflow", `${JSON.stringify(key.slice(0, 80))} ${what}`);
   }
   checkExtraData(body.extra_data);
-  const { workflow, inputs, webhook_url: webhookUrl } = body;
+  const { workflow } = body;
+  const [inputs, webhookUrl] = [body.inputs ?? undefined, body.webhook_url ?? undefined];
   if (inputs !== undefined && !isPlainObject(inputs)) {
     throw new HookError("invalid_workflow", "inputs: expected an object that maps names to values");
   }
@@ -41,6 +46,7 @@ export function readSubmission(
   }
   if (!isPlainObject(workflow)) throw new HookError("invalid_workflow", "workflow: expected a graph in API format");
   if (Array.isArray(workflow.nodes) && Array.isArray(workflow.links)) throw new HookError("workflow_format_ui");
+  asRefusal("invalid_workflow", () => refuseNonFinite(workflow));
   if (FROM_JAVASCRIPT.test(userAgent ?? ""))
     for (const [key, value] of Object.entries({ workflow, inputs })) refuseRounded(value, key);
   return { workflow, inputs, webhookUrl };
@@ -48,7 +54,7 @@ export function readSubmission(
 
 /** It may hold a key of another service: it is checked and forgotten. */
 function checkExtraData(value: unknown): void {
-  if (value === undefined) return;
+  if (value === undefined || value === null) return;
   const isKnown =
     isPlainObject(value) &&
     Object.entries(value).every(([key, entry]) => key === "api_key_comfy_org" && typeof entry === "string");

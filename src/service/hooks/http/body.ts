@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import type { Clock, Timer } from "../clock.js";
 import type { Limits } from "../hook-config.js";
-import { HookError } from "../hook-error.js";
+import { HookError, REFUSALS } from "../hook-error.js";
 import { keepConnection } from "./connection.js";
 
 /** Thrown where the client left before its body was complete or its response begun: nothing is sent and nothing runs. */
@@ -86,6 +86,10 @@ export function decodeJson(bytes: Buffer): string {
   return decodeBody(bytes);
 }
 
+/** The refusal of a body of more than `most` bytes; `where`: the part of it that is meant. */
+export const tooLarge = (most: number, where = ""): HookError =>
+  new HookError("payload_too_large", `${REFUSALS.payload_too_large.sentence}: expected at most ${most} bytes${where}`);
+
 const mediaTypeOf = ({ headers }: IncomingMessage) =>
   (headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
 
@@ -109,7 +113,7 @@ function checkHeaders(req: IncomingMessage, { maxBytes, takesForms, takesAnyType
     const sentence = "the application has already read the request body: mount the hook router before its body parsers";
     throw new HookError("internal", sentence);
   }
-  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw new HookError("payload_too_large");
+  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   return encoding !== "identity";
 }
 
@@ -136,13 +140,13 @@ function collect(req: IncomingMessage, isGzip: boolean, limits: BodyLimits): Pro
     // limits the compressed bytes too: an endless stream of empty gzip blocks inflates to nothing
     const onArrival = (chunk: Buffer) => {
       arrived += chunk.length;
-      if (arrived > maxBytes) return fail(new HookError("payload_too_large"));
+      if (arrived > maxBytes) return fail(tooLarge(maxBytes));
       arrival.end(chunk.length);
       arrival.wait(onLate);
     };
     const onData = (chunk: Buffer) => {
       decoded += chunk.length;
-      if (decoded > maxBytes) fail(new HookError("payload_too_large"));
+      if (decoded > maxBytes) fail(tooLarge(maxBytes));
       else chunks.push(chunk);
     };
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks)));

@@ -46,7 +46,7 @@ export function waitSeconds(prefer: string | undefined): number | undefined {
       .split("=")
       .map((part) => part.trim());
     if (name.toLowerCase() !== "wait") continue;
-    const [, quoted, bare] = /^(?:"(\d{1,9})"|(\d{1,9}))$/.exec(value) ?? [];
+    const [, quoted, bare] = /^(?:"(\d+)"|(\d+))$/.exec(value) ?? [];
     const seconds = quoted ?? bare;
     return seconds === undefined ? undefined : Number(seconds);
   }

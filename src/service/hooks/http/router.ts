@@ -38,11 +38,15 @@ export function createRouter(context: ProbeContext, routes: readonly Route[], un
     byPaths.set(key, [...(byPaths.get(key) ?? []), route]);
   }
   const crossings = [...byPaths.values()].map((routes) => crossing(routes[0]!, routes));
-  for (const at of [...crossings, ...unknown.map((place) => crossing(place, []))]) {
+  const others = unknown.map((place) => crossing(place, []));
+  for (const at of [...crossings, ...others]) {
     router.all([...at.place.paths], (req, res) => handle(context, at, req, res));
   }
   // only for a path parameter that cannot be decoded
-  router.use((_error: unknown, req: Request, res: Response, _next: NextFunction) => handle(context, UNKNOWN, req, res));
+  router.use((_error: unknown, req: Request, res: Response, _next: NextFunction) => {
+    const at = others.find(({ place }) => req.path.startsWith(`${place.paths[0]}/`)) ?? UNKNOWN;
+    void handle(context, at, req, res);
+  });
   return router;
 }
 

@@ -1,3 +1,4 @@
+import { nonFiniteIn } from "../../../graph/parse.js";
 import { NumberLiteral, printJson } from "../../../io/json/lossless.js";
 import type { Config } from "../../../render/config/config.js";
 import {
@@ -81,7 +82,7 @@ export function createSender(config: SenderConfig) {
     unmet(request: SignedRequest): string | undefined {
       const isUnmet = ({ reference, allowed }: (typeof conditions)[number]) => {
         const value = lookUp(request, reference);
-        return value === undefined || !allowed.includes(textOf(value));
+        return value === undefined || nonFiniteIn(value) !== undefined || !allowed.includes(textOf(value));
       };
       return conditions.find(isUnmet)?.written;
     },
@@ -161,16 +162,25 @@ class TemplateFiller {
   value(key: string, template: Template): unknown {
     const [piece, ...others] = template;
     if (piece === undefined || typeof piece === "string" || others.length > 0) return this.text(key, template);
-    const value = lookUp(this.#request, piece);
+    const value = this.#lookUp(key, piece);
     const isScalar = typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
     return isScalar || value instanceof NumberLiteral ? value : this.text(key, template);
   }
 
   #require(key: string, reference: Extract<Template[number], object>): string {
-    const value = lookUp(this.#request, reference);
+    const value = this.#lookUp(key, reference);
     if (value !== undefined) return textOf(value);
     const what = "header" in reference ? "request has no header" : "payload has no value at";
     throw new HookError("invalid_request", `${key}: the ${what} ${reference.written || "its root"}`);
+  }
+
+  /** Python writes NaN, which no message has. */
+  #lookUp(key: string, reference: Extract<Template[number], object>): unknown {
+    const value = lookUp(this.#request, reference);
+    const bad = nonFiniteIn(value);
+    if (bad === undefined) return value;
+    const at = reference.written || "its root";
+    throw new HookError("invalid_request", `${key}: the payload has ${bad} at ${at}, expected a finite number`);
   }
 
   #spend(key: string, text: string): string {

@@ -119,7 +119,7 @@ function oneHeader(headers: Headers, name: string): string {
 }
 
 function checkTime(time: string, nowMs: number, replaySeconds: number): void {
-  if (!/^\d{1,12}$/.test(time)) throw new SignatureFault("the timestamp is not a whole number");
+  if (!/^\d{1,12}$/.test(time)) throw new SignatureFault("the timestamp is not a time in whole seconds");
   const lateSeconds = nowMs / 1000 - Number(time);
   if (lateSeconds > replaySeconds) throw new SignatureFault("the timestamp is too old");
   if (lateSeconds < -replaySeconds) throw new SignatureFault("the timestamp is in the future");

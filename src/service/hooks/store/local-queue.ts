@@ -1,6 +1,6 @@
 import type { RunOrigin } from "../run.js";
 import { Admission } from "./admission.js";
-import type { Claim, QueueStore } from "./queue-store.js";
+import { type Claim, type QueueStore, turnOf } from "./queue-store.js";
 import type { Full, NewRun } from "./store.js";
 
 /** An unfinished run as the queue of its process knows it. */
@@ -44,12 +44,12 @@ export const queuedRun = ({ id, sessionKey, start, terms, createdMark }: NewRun,
 
 /**
  * The queue of a store that one process has for itself: its order is kept here, so that a start costs the store one
- * statement. Each change follows the store's. Within a session the oldest run comes first, and the first ones of the
+ * statement. Each change follows the store's. Within a session runs come by `turnOf`, and the first ones of the
  * sessions come by priority, then oldest first. Each change costs as little with 100,000 runs as with one.
  */
 export class LocalQueue {
   readonly #waiting = new Map<string, QueuedRun>();
-  /** Waiting runs by session, oldest first. */
+  /** Waiting runs by session, in order of their turns. */
   readonly #sessions = new Map<string, QueuedRun[]>();
   /** The first waiting run of each session that is not delayed, in order of start. */
   readonly #heads: QueuedRun[] = [];
@@ -191,7 +191,7 @@ export class LocalQueue {
     const session = this.#sessions.get(run.sessionKey) ?? [];
     this.#sessions.set(run.sessionKey, session);
     const [head] = session;
-    insert(session, run, bySeq);
+    insert(session, run, byTurn);
     if (session[0] === run) {
       if (head !== undefined) remove(this.#heads, head, byStart);
       if (!run.isDelayed) insert(this.#heads, run, byStart);
@@ -205,7 +205,7 @@ export class LocalQueue {
     this.#waiting.delete(run.id);
     const session = this.#sessions.get(run.sessionKey)!;
     const isHead = session[0] === run;
-    remove(session, run, bySeq);
+    remove(session, run, byTurn);
     if (session.length === 0) this.#sessions.delete(run.sessionKey);
     const [next] = session;
     if (isHead) {
@@ -236,7 +236,7 @@ export class LocalQueue {
 // one of a batch waits as long as it takes, and so does one that has started
 const expires = ({ hasStarted, origin }: QueuedRun) => !hasStarted && origin !== "batch";
 
-const bySeq: Order = (a, b) => a.seq - b.seq;
+const byTurn: Order = (a, b) => turnOf(a) - turnOf(b);
 const byStart: Order = (a, b) => b.priority - a.priority || a.seq - b.seq;
 const byDue: Order = (a, b) => a.dueMark! - b.dueMark! || a.seq - b.seq;
 const byDeadline: Order = (a, b) => a.deadlineMark! - b.deadlineMark! || a.seq - b.seq;

@@ -1,4 +1,4 @@
-import type { RunFile, RunProgress, RunRow, RunState, TerminalState } from "../run.js";
+import type { RunFile, RunProgress, RunRow, RunState, RunSummary, TerminalState } from "../run.js";
 import type { Receiver } from "./deliveries.js";
 
 /** A run that a worker holds until the end of its lease. */
@@ -67,8 +67,14 @@ export interface NextMarks {
 }
 
 /**
- * The queue of the runs of a store. A session's runs start in the order of their creation, `perSession` of them at most
- * at the same time; those of different sessions by priority, then oldest first. Runs of batches wait as long as it takes.
+ * Place of a run in its session: by age, but prompts that their client put in front come first, the newest before all.
+ */
+export const turnOf = ({ origin, priority, seq }: Pick<RunSummary, "origin" | "priority" | "seq">): number =>
+  origin === "comfy" && priority > 0 ? -seq : seq;
+
+/**
+ * The queue of the runs of a store. A session's runs start in the order of their creation, but for prompts that go
+ * in front (`turnOf`), `perSession` of them at most at the same time; those of different sessions by priority, then oldest first. Runs of batches wait as long as it takes.
  */
 export interface QueueStore {
   /** Sets the number of runs of one session that run at the same time. Returns the newest mark of an ended run, else 0. */

@@ -166,6 +166,11 @@ export const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.ses
 export const MESSAGE = `messages.message, messages.graph_name, graphs.text AS graph_text, messages.traceparent,
   messages.prompt_facts`;
 
+/** Whether `turnOf` puts a run in front, as SQL. */
+export const GOES_IN_FRONT = (run: string) => `${run}.origin = 'comfy' AND ${run}.priority > 0`;
+/** `turnOf` of a run, as SQL. */
+export const TURN = (run: string) => `CASE WHEN ${GOES_IN_FRONT(run)} THEN -${run}.seq ELSE ${run}.seq END`;
+
 export const numberOrNull = (value: unknown): number | null => (value === null ? null : Number(value));
 
 export const toEvent = (row: Row): StoredEvent => ({

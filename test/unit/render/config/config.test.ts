@@ -72,6 +72,11 @@ describe("parseConfig", () => {
     refused({ port: 99999 }, /"port": expected a number of at most 65535, received 99999\./);
     refused({ port: "80" }, /"port": expected a number, received "80"\./);
     refused({ limits: { running: 0 } }, /"limits\.running": expected a number of more than 0, received 0\./);
+    refused(
+      { limits: { retention_hours: 99_999_999 } },
+      /"limits\.retention_hours": expected .* at most 876000, received/,
+    );
+    refused({ limits: { delay_seconds: 1e12 } }, /"limits\.delay_seconds": expected .* at most 3153600000, received/);
     refused({ limits: { running: Number.NaN } }, /"limits\.running": expected a number, received NaN\./);
     refused({ port: 1.5 }, /"port": expected a whole number, received 1\.5\./);
     refused(

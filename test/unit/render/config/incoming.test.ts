@@ -58,6 +58,16 @@ describe("channels.web.incoming", () => {
       /incoming.it.placeholders.a"/,
     ],
     ["a broken condition", { it: { ...GOOD, when: { "a b": "x" } } }, /incoming.it.when": expected a JSON pointer/],
+    [
+      "a seed that has lost digits",
+      { it: { ...GOOD, placeholders: { seed: 2 ** 53 + 2 } } },
+      /incoming.it.placeholders.seed": expected a whole number beyond 2\^53 in quotes/,
+    ],
+    [
+      "a condition that has lost digits",
+      { it: { ...GOOD, when: { "/id": [1, 2 ** 64] } } },
+      /incoming.it.when.\/id.*": expected a whole number beyond 2\^53 in quotes/,
+    ],
     ["101 senders", Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`s${i}`, GOOD])), /at most 100 senders/],
     [
       "65 placeholders",

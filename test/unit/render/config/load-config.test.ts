@@ -151,6 +151,10 @@ describe("loadConfig", () => {
       () => loadConfig({ env: { LATENTKIT_PORT: "x7" } }),
       /LATENTKIT_PORT: expected a number, received "x7"\.$/,
     );
+    assert.throws(
+      () => loadConfig({ env: {}, flags: { store: "memory" } }),
+      /^LatentkitError: command line: "store": expected memory:, .* received "memory"\.$/,
+    );
     assert.throws(() => loadConfig({ file: join(folder, "none.yaml"), env: {} }), /none\.yaml does not exist\.$/);
     assert.throws(() => loadConfig({ file: folder, env: {} }), /cannot be read \(EISDIR\)/);
     const rounds = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`);

@@ -79,7 +79,7 @@ describe("refusals of hooks", () => {
     ],
     payload_too_large: [
       () => posted({ message: "a quiet lake" }, { limits: { body_bytes: 16 } }),
-      "413 payload_too_large: the body is too large",
+      "413 payload_too_large: the body is too large: expected at most 16 bytes",
     ],
     rate_limited: [
       () => repeated(2, { limits: { starts_per_10s: 1 } }, { message: "x" }),

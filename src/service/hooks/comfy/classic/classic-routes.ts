@@ -1,5 +1,6 @@
 import { freemem, totalmem } from "node:os";
 import type { z } from "zod";
+import { describe } from "../../../../base/errors.js";
 import { lazy, loadZod } from "../../../../base/lazy.js";
 import { isPlainObject, printJson } from "../../../../io/json/lossless.js";
 import type { FileKind } from "../../../../nodes/inputs.js";
@@ -137,20 +138,23 @@ export function promptRoutes(context: HookContext, prompts: Prompts): ClassicRou
 
   const changeQueue = async (call: Call) => {
     const body = await readFields(call);
-    if (body.clear === true) await prompts.cancel("all", ["queued"]);
-    await prompts.cancel(idsOf(body.delete), ["queued"]);
+    const ids = idsOf(body.delete);
+    if (flagOf(body, "clear")) await prompts.cancel("all", ["queued"]);
+    await prompts.cancel(ids, ["queued"]);
     done(call);
   };
   const changeHistory = async (call: Call) => {
     const body = await readFields(call);
-    if (body.clear === true) await prompts.hide("all");
-    await prompts.hide(idsOf(body.delete));
+    const ids = idsOf(body.delete);
+    if (flagOf(body, "clear")) await prompts.hide("all");
+    await prompts.hide(ids);
     done(call);
   };
   const interrupt = async (call: Call) => {
     const { prompt_id: id } = await readFields(call);
     if (id === undefined || id === null) await prompts.cancel("all", ["running"]);
-    else await prompts.cancel(idsOf([id]), ["running", "queued"]);
+    else if (typeof id === "string") await prompts.cancel([id], ["running", "queued"]);
+    else throw new HookError("invalid_request", "prompt_id: expected a text");
     done(call);
   };
 
@@ -220,7 +224,15 @@ function idsOf(value: unknown): readonly string[] {
   if (value === undefined || value === null) return [];
   const isList = Array.isArray(value) && value.length <= MOST_IDS && value.every((id) => typeof id === "string");
   if (isList) return value;
-  throw new HookError("invalid_request", `expected a list of at most ${MOST_IDS} prompt ids`);
+  throw new HookError("invalid_request", `delete: expected a list of at most ${MOST_IDS} prompt ids`);
+}
+
+/** A field that is true or false, for which Python takes 1 and 0 too. Any other value could be meant as either. */
+export function flagOf(body: Readonly<Record<string, unknown>>, name: string): boolean {
+  const value = body[name] ?? false;
+  if (value === true || value === 1) return true;
+  if (value === false || value === 0) return false;
+  throw new HookError("invalid_request", `${name}: expected true or false, received ${describe(value)}`);
 }
 
 /** A count of the query; undefined where it is absent or negative. */

@@ -125,7 +125,7 @@ export function uploadRoutes(
 function formAddress(form: UploadForm): FileAddress {
   // some clients send the whole path of the file on their machine
   const filename = (form.fileName ?? "").replace(/^.*[/\\]/s, "");
-  const fault = 'image: expected a file name, and a subfolder without "." or ".."';
+  const fault = 'image: expected a file name of at most 255 printable characters, and a subfolder without "." or ".."';
   return readAddress(form.field("type") || "input", form.field("subfolder"), filename, fault);
 }
 
@@ -245,7 +245,7 @@ const queryAddress = (query: URLSearchParams): FileAddress =>
     query.get("type") ?? "output",
     query.get("subfolder"),
     query.get("filename") ?? "",
-    'filename and subfolder: expected a file name, and a folder without "." or ".."',
+    'filename and subfolder: expected a file name of at most 255 printable characters, and a folder without "." or ".."',
   );
 
 type Wish = Pick<ViewWork, "channels" | "preview">;

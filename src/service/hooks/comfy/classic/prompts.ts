@@ -1,7 +1,7 @@
 import { parseJson, printJsonUnicode } from "../../../../io/json/lossless.js";
 import type { PromptFacts } from "../../../agent/agent.js";
 import { nameAssets } from "../../../agent/asset-references.js";
-import { undefinedFor } from "../../hook-error.js";
+import { HookError, undefinedFor } from "../../hook-error.js";
 import type { HookContext } from "../../http/context.js";
 import type { RunFile, RunStatus, RunSummary, StoredEvent } from "../../run.js";
 import { fieldsOf, fileNameOf } from "../job-view.js";
@@ -21,11 +21,13 @@ const PAGE = 500;
 /** Ended prompts whose events are remembered, folded. */
 const MOST_VIEWS = 100;
 
-/** A client's name for itself; undefined for none, and for a text that cannot be one. */
-export const readClientId = (value: unknown): string | undefined =>
-  typeof value === "string" && value !== "" && value.length <= MOST_ID_CHARACTERS && !/\p{Cc}/u.test(value)
-    ? value
-    : undefined;
+/** A client's name for itself; undefined for none. Fails with invalid_request: its client would wait for messages in vain. */
+export function readClientId(value: unknown, field: string): string | undefined {
+  if (typeof value !== "string" || value === "") return undefined;
+  if (value.length <= MOST_ID_CHARACTERS && !/\p{Cc}/u.test(value)) return value;
+  const expected = `expected at most ${MOST_ID_CHARACTERS} characters, no control characters`;
+  throw new HookError("invalid_request", `${field}: ${expected}`);
+}
 
 // Facts of the client are a text field of the run, and its history a fold of the events: no table of its own.
 /** Prompts of ComfyUI's classic API: runs, and what their clients may know of them. */

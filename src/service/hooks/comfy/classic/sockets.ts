@@ -70,7 +70,7 @@ export class Sockets {
     await whenIdle(req.socket);
     try {
       const query = queryOf(req);
-      const clientId = readClientId(query.get("clientId")) ?? randomUUID().replaceAll("-", "");
+      const clientId = readClientId(query.get("clientId"), "clientId") ?? randomUUID().replaceAll("-", "");
       socket.once("close", this.#admit(req, query, clientId, cut));
       this.#server().handleUpgrade(req, socket, head, (client) => {
         socket.off("error", cut);

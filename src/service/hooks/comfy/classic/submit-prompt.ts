@@ -16,6 +16,7 @@ import { sendBytes } from "../../http/responses.js";
 import { startBodyLimits } from "../../http/routes/start.js";
 import type { StartRequest } from "../../runs/run-starter.js";
 import type { ClassicRoute } from "../comfy-parts.js";
+import { flagOf } from "./classic-routes.js";
 import type { InputNames } from "./input-names.js";
 import { numberOf, type Prompts, readClientId, TAG } from "./prompts.js";
 import type { Publisher } from "./publisher.js";
@@ -166,8 +167,8 @@ function readPrompt(text: string, graphs: AgentGraphs): PromptRequest {
   return {
     graph,
     promptId: promptId ?? undefined,
-    clientId: readClientId(clientId) ?? "",
-    isFront: body.front === true,
+    clientId: readClientId(clientId, "client_id") ?? "",
+    isFront: flagOf(body, "front"),
     targets: targetsOf(body.partial_execution_targets),
     extraPnginfo:
       graph === prompt || extraPnginfo.workflow != null ? extraPnginfo : { ...extraPnginfo, workflow: prompt },

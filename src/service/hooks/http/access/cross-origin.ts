@@ -10,7 +10,7 @@ const PREFLIGHT_SECONDS = "600";
 
 /** Headers that a page may send beyond those that every page may. */
 const REQUEST_HEADERS =
-  "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer, Range, traceparent, User-Agent, webhook-id";
+  "Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Prefer, Range, traceparent, User-Agent, webhook-id";
 
 /** Headers of responses that a page may read beyond those that every page may. */
 const RESPONSE_HEADERS =

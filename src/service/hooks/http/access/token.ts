@@ -17,11 +17,14 @@ export type Tokens = ReturnType<typeof createTokens>;
  * of `hooks_token`: blank values and values that are no strings count as absent.
  */
 export function createTokens(configured: unknown) {
-  const secrets = (Array.isArray(configured) ? configured : [configured])
+  const values: unknown[] = Array.isArray(configured) ? configured : [configured];
+  const secrets = values
     .filter((token): token is string => typeof token === "string" && token.trim() !== "")
     .map((token) => toSecret(token.trim()));
   return {
     configured: secrets.length > 0,
+    /** Whether a value is neither text nor absent. */
+    hasIgnored: values.some((value) => typeof value !== "string" && value !== undefined && value !== null),
     /** Characters of the shortest token; Infinity if none is configured. */
     shortest: Math.min(...secrets.map(({ token }) => [...token].length)),
     /** Returns the id of the request's token, for scopes and rates; null: missing or wrong. */

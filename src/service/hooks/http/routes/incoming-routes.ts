@@ -79,7 +79,8 @@ function orRefuse<T>(context: HookContext, req: Call["req"], check: () => T): T 
 function readPayload(req: Call["req"], bytes: Buffer): unknown {
   const text = isForm(req) ? decodeBody(bytes) : decodeJson(bytes);
   // what is wrong quotes the body, to the sender who signed it
-  const parse = (json: string, what: string) => asRefusal("invalid_request", () => parseJson(json, { what }));
+  const parse = (json: string, what: string) =>
+    asRefusal("invalid_request", () => parseJson(json, { what, nonFinite: true }));
   if (!isForm(req)) return parse(text, "the body");
   const fields = [...new URLSearchParams(text)];
   const [field] = fields;

@@ -36,9 +36,9 @@ export async function sendFile(
 
 const RANGE = /^bytes=(?:(\d{1,15})-(\d{0,15})|-(\d{1,15}))$/;
 
-/** Sends a file, or the one range of it that the request names; several ranges get the whole. */
+/** Sends a file, or the one range of it that the request names; several ranges, or another file by its If-Range, get the whole. */
 export async function sendContent({ req, res }: Call, file: OpenedFile, contentType: string): Promise<void> {
-  const range = rangeOf(req.headers.range, file.size);
+  const range = isNamed(file, req.headers["if-range"]) ? rangeOf(req.headers.range, file.size) : undefined;
   const [start, end] = range ?? [0, file.size - 1];
   res.writeHead(range === undefined ? 200 : 206, {
     "Content-Type": contentType,
@@ -72,6 +72,10 @@ async function sendBody({ req, res }: Pick<Call, "req" | "res">, file: OpenedFil
     res.destroy();
   }
 }
+
+/** Whether If-Range is absent or names the file as it is; weak tags never do (RFC 9110). */
+const isNamed = ({ etag, modified }: OpenedFile, ifRange: string | string[] | undefined): boolean =>
+  ifRange === undefined || ifRange === modified.toUTCString() || (ifRange === etag && !etag.startsWith("W/"));
 
 /** First and last byte; undefined for the whole file. Fails with range_not_satisfiable. */
 function rangeOf(header: string | undefined, size: number): [number, number] | undefined {

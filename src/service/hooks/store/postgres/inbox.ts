@@ -1,5 +1,6 @@
 import type { RunGraph } from "../../../agent/agent.js";
 import { Admission, type Backlog, countFitting, exceededScope, type Room, wakeBytes } from "../admission.js";
+import { turnOf } from "../queue-store.js";
 import {
   type AddWakeResult,
   type CreateRunResult,
@@ -12,6 +13,7 @@ import {
   replyOf,
   type StoredReply,
 } from "../store.js";
+import { TURN } from "../tables.js";
 import type { Connection, Queryable, Transaction } from "./connection.js";
 import { fromStored, type SqlRow, toStored, toStoredOrNull } from "./driver.js";
 import { firstOf } from "./event-rows.js";
@@ -47,6 +49,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
   const hash = graph && (await lockGraph(tx, graph));
   const earlier = key && (await saveReply(tx, key, replyOf(run)));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
+  if (turnOf({ origin: start.origin, priority: terms.priority, seq: 1 }) < 0) await makeWay(tx, session.id);
   const [row] = await tx.query(
     `WITH run AS (
        INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, due_mark,
@@ -79,6 +82,19 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     start.promptFacts ?? null,
   );
   return { kind: "created", seq: Number(row!.seq), wakes: wakes.texts.length };
+}
+
+/** Lets the waiting run of a session that would start last wait for one that goes in front, if there is no room for both. */
+async function makeWay(tx: Transaction, session: number): Promise<void> {
+  await tx.query(
+    `UPDATE lk.runs SET active = false
+     WHERE state = 'queued' AND seq = (
+       SELECT seq FROM lk.runs WHERE session = $1 AND active AND state = 'queued' ORDER BY ${TURN("runs")} DESC LIMIT 1
+     )
+     AND (SELECT count(*) FROM lk.runs AS others WHERE others.session = $1 AND others.active)
+       >= (SELECT per_session FROM lk.queue)`,
+    session,
+  );
 }
 
 export async function addWake(tx: Transaction, wake: NewWake, key?: NewKey): Promise<AddWakeResult> {

@@ -1,6 +1,6 @@
 import { type HeldRun, type LostRunPolicy, NO_EVENTS, type QueueStore } from "../queue-store.js";
 import type { SharedStore } from "../store.js";
-import { numberOrNull } from "../tables.js";
+import { numberOrNull, TURN } from "../tables.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, toStored } from "./driver.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
@@ -31,7 +31,8 @@ export const queueRows = (
         await tx.query(
           `UPDATE lk.runs SET active = (
              SELECT count(*) FROM lk.runs AS earlier
-             WHERE earlier.session = runs.session AND earlier.ended_mark IS NULL AND earlier.seq < runs.seq
+             WHERE earlier.session = runs.session AND earlier.ended_mark IS NULL
+               AND (earlier.state = 'running' OR ${TURN("earlier")} < ${TURN("runs")})
            ) < $1 WHERE state = 'queued'`,
           perSession,
         );
@@ -108,7 +109,8 @@ export const queueRows = (
     const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
       AND NOT (SELECT paused FROM lk.queue) AND (deadline_mark IS NULL OR deadline_mark > $8::bigint)
       AND ($9::boolean OR origin <> 'batch') AND NOT EXISTS (SELECT 1 FROM lk.runs AS earlier
-        WHERE earlier.session = runs.session AND earlier.state = 'queued' AND earlier.seq < runs.seq)
+        WHERE earlier.session = runs.session AND earlier.active AND earlier.state = 'queued'
+        AND ${TURN("earlier")} < ${TURN("runs")})
       ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
     const statement = { ...start, which, alongside: PROMOTE, values: [nowMark, takesBatches] };
     const held: HeldRun[] = [];

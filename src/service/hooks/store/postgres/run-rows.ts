@@ -1,6 +1,6 @@
 import type { Claim, Ending, EventBatch, EventLimits, HeldRun, NextAttempt } from "../queue-store.js";
 import type { Store } from "../store.js";
-import { MESSAGE, SUMMARY, toEvent, whereOf } from "../tables.js";
+import { GOES_IN_FRONT, MESSAGE, SUMMARY, toEvent, whereOf } from "../tables.js";
 import type { Connection, Queryable, Transaction } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import { markOf, type SqlRow, type SqlValue, toStored, toStoredOrNull } from "./driver.js";
@@ -96,7 +96,7 @@ export async function startRuns(
      )
      SELECT (SELECT count(*) FROM promoted) AS promoted, ${SUMMARY}, runs.token, ${MESSAGE}, EXISTS (
        SELECT 1 FROM lk.runs AS later
-       WHERE later.session = runs.session AND later.state = 'queued' AND later.active AND later.seq > runs.seq
+       WHERE later.session = runs.session AND later.state = 'queued' AND later.active AND later.seq <> runs.seq
      ) AS is_followed
      FROM (SELECT 1) AS one LEFT JOIN (
        started AS runs ${JOIN_SESSIONS} ${JOIN_MESSAGES}
@@ -192,7 +192,9 @@ export async function endRun(
   await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
-     WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active)
+     WHERE seq = coalesce(
+       (SELECT max(seq) FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active AND ${GOES_IN_FRONT("runs")}),
+       (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active))
      AND (SELECT count(*) FROM lk.runs AS others WHERE others.session = $1 AND others.active)
        < (SELECT per_session FROM lk.queue)`,
     row.session!,

@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../../../base/errors.js";
-import { commonTables } from "../tables.js";
+import { commonTables, GOES_IN_FRONT } from "../tables.js";
 import type { PoolClient, QueryConfig } from "./driver.js";
 
 /** Oldest server that is supported: 15. */
@@ -34,6 +34,7 @@ const TABLES = `
   CREATE INDEX runs_state ON lk.runs (state, seq);
   CREATE UNIQUE INDEX runs_session ON lk.runs (session, seq);
   CREATE INDEX runs_waiting ON lk.runs (session, seq) WHERE state = 'queued';
+  CREATE INDEX runs_front ON lk.runs (session, seq) WHERE ${GOES_IN_FRONT("runs")} AND state = 'queued';
   CREATE INDEX runs_live ON lk.runs (seq) WHERE ended_mark IS NULL;
   CREATE INDEX runs_active ON lk.runs (session) WHERE active;
   CREATE INDEX runs_claim ON lk.runs (priority DESC, seq) WHERE active AND state = 'queued' AND NOT delayed;

@@ -239,7 +239,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
   });
 
   it("a declared hash is checked, a form that is cut or too large leaves nothing", async () => {
-    const { url } = await open({}, { upload_bytes: 100_000, uploads_bytes: 200_000 });
+    const { url, post } = await open({}, { upload_bytes: 100_000, uploads_bytes: 200_000 });
     const upload = (bytes: Uint8Array<ArrayBuffer>, fields: Record<string, string> = {}) => {
       const form = new FormData();
       for (const [name, value] of Object.entries(fields)) form.append(name, value);
@@ -259,6 +259,15 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal((await upload(new Uint8Array(90_000).fill(2))).status, 201);
     const full = await upload(new Uint8Array(90_000).fill(3));
     assert.deepEqual([full.status, await codeOf(full)], [507, "storage_full"]);
+    for (const [field, value, fault] of [
+      ["expires_in", 5, "expected 60 to 604800"],
+      ["expires_in", 1.5, "expected an integer"],
+      ["file_path", "x".repeat(1025), "expected at most 1024 printable characters"],
+    ] as const) {
+      const refused = await post("/api/v2/assets/from-hash", { hash: `blake3:${"0".repeat(64)}`, [field]: value });
+      const { error } = (await refused.json()) as { error: { message: string } };
+      assert.deepEqual([refused.status, error.message], [400, `${field}: ${fault}`]);
+    }
     const wrongType = await upload(new Uint8Array(1), { content_type: "text/html\r\nx: y" });
     assert.equal(wrongType.status, 400);
     const cut = await fetch(`${url}/api/v2/assets`, {
@@ -296,6 +305,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       ['{"3.nothing":1}', /^inputs: "3\.nothing" is not a parameter of the graph/],
       ['{"3.model":["4",0]}', /^inputs: "3\.model" is not a parameter of the graph/],
       ['{"3.seed":18446744073709552000}', /^inputs\.3\.seed: 18446744073709552000 may have been rounded/],
+      ['{"3.steps":NaN}', /^inputs: "3\.steps": expected a whole number from 1 to 10000, received NaN\.$/],
       ["[]", /^inputs: expected an object/],
     ] as const) {
       const refused = await submit(`{"workflow":${workflow},"inputs":${inputs}}`);
@@ -303,6 +313,20 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
       assert.match(error.message, message);
     }
+  });
+
+  it("NaN of Python: nothing outside of inputs, refused by node and input inside; null is an absent field", async () => {
+    const { post } = await open();
+    const workflow = JSON.stringify(picture(1));
+    const aside = workflow.replace('"class_type"', '"is_changed":[NaN],"class_type"');
+    const inside = workflow.replace('"steps":', '"odd":[Infinity],"steps":');
+    assert.ok(aside !== workflow && inside !== workflow);
+    const absent = '"inputs":null,"webhook_url":null,"extra_data":null';
+    assert.equal((await post("/api/v2/jobs", `{"workflow":${aside},${absent}}`)).status, 201);
+    const refused = await post("/api/v2/jobs", `{"workflow":${inside}}`);
+    const { error } = (await refused.json()) as { error: { code: string; message: string } };
+    assert.deepEqual([refused.status, error.code], [422, "invalid_workflow"]);
+    assert.equal(error.message, 'Node 3, input "odd": expected a finite number, received Infinity.');
   });
 
   it("webhook_url: the webhook of that address is told of its jobs alone; any other address is refused", async () => {
@@ -362,7 +386,7 @@ describe("Comfy API v2 with the unmodified SDK", () => {
       const { error } = (await response.json()) as { error: { code: string } };
       assert.deepEqual([response.status, error.code], [422, code]);
     }
-    for (const path of ["/api/v2", "/api/v2/", "/api/v2/nothing/here", "/api/v2/models/x"]) {
+    for (const path of ["/api/v2", "/api/v2/", "/api/v2/nothing/here", "/api/v2/models/x", "/api/v2/jobs/%zz"]) {
       const { error } = schemas.zErrorEnvelope.parse(await (await get(path)).json());
       assert.equal(error.code, "not_found", path);
     }

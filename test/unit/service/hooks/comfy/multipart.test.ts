@@ -70,6 +70,22 @@ describe("readParts", () => {
     ]);
   });
 
+  it("reads names without quotes and in UTF-8, as .NET and older Python send them", async () => {
+    const disposed = [
+      ["name=image; filename=a.png; filename*=utf-8''a.png", "image of a.png"],
+      ["name=image; filename=\"=?utf-8?B?w7wucG5n?=\"; filename*=utf-8''%C3%BC.png", "image of ü.png"],
+      ["name=\"image\"; filename*=utf-8'en'%C3%BC.png", "image of ü.png"],
+      ['name="image"; filename="a.png"; filename*=utf-8\'\'%ff', "image of a.png"],
+      ['name="image"; filename="a.png"; filename*=utf-16\'\'b.png', "image of a.png"],
+      ['filename="a; name=mask.png"; name=image', "image of a; name=mask.png"],
+      ["name=overwrite", "overwrite"],
+    ];
+    for (const [parameters, name] of disposed) {
+      const body = `--edge\r\nContent-Disposition: form-data; ${parameters}\r\n\r\nx\r\n${END}`;
+      assert.deepEqual((await partsOf([body])).read, [[name, "x"]], parameters);
+    }
+  });
+
   it("reads parts, wherever the body is split", async () => {
     const hostile = "a\r\n--edg\r\n--edgf\r\r\n-";
     const body = part("a", hostile) + part("empty", "") + part("file", "x\0y") + END;

@@ -157,7 +157,9 @@ describe("body size", () => {
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 10485760"])).send("{");
     const response = await client.response();
     client.destroy();
-    assert.deepEqual([response.status, JSON.parse(response.body).code], [413, "payload_too_large"]);
+    const { code, error } = JSON.parse(response.body);
+    assert.deepEqual([response.status, code], [413, "payload_too_large"]);
+    assert.equal(error, "the body is too large: expected at most 262144 bytes");
   });
 
   it("sent 10 MB: 413, the service continues", async () => {

@@ -170,6 +170,12 @@ describe("signatures of senders", () => {
     });
   }
 
+  it("a time in milliseconds is refused as no time in seconds", () => {
+    const headers = SIGN["standard-webhooks"]({ secret: OTHER, body: "{}", time: NOW * 1000 });
+    const vector = { scheme: "standard-webhooks", secret: OTHER, time: NOW, body: "{}", headers } as const;
+    assert.throws(() => holds(vector), /^SignatureFault: the timestamp is not a time in whole seconds$/);
+  });
+
   it("stripe: a time that is there twice is refused", () => {
     const vector = VECTORS["Stripe's library"]!;
     const header = `${vector.headers["stripe-signature"]},t=1700000000`;

@@ -606,6 +606,44 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal((await store.countRuns(9)).queued, 1);
   });
 
+  for (const perSession of [1, 2]) {
+    it(`starts prompts that go in front before those that wait, ${perSession} of a session at once`, async () => {
+      let store = kind.create();
+      await store.openQueue(perSession);
+      const add = (id: string, priority: number) => store.createRun(newRun(id, { origin: "comfy", priority }));
+      const claimAll = async () => idsOf(await store.claim(claimOf({ nowMark: 0 })));
+      const next = async (id: string) => {
+        await store.endRun(id, ending(), NO_EVENTS, KEEP);
+        return claimAll();
+      };
+      for (const id of ["r1", "r2", "r3"]) await add(id, 0);
+      const started = await claimAll();
+      assert.deepEqual(started, ["r1", "r2"].slice(0, perSession));
+      for (const id of ["f4", "f5"]) await add(id, 1);
+      assert.deepEqual(await claimAll(), []);
+      assert.deepEqual(await next("r1"), ["f5"]);
+      store = await kind.reopen(store);
+      await store.openQueue(perSession);
+      assert.deepEqual(await claimAll(), []);
+      assert.deepEqual(await next("f5"), ["f4"]);
+      assert.deepEqual(await next("f4"), [["r2", "r3"][perSession - 1]]);
+    });
+  }
+
+  it("starts a prompt in front of one that could have started, but has not", async () => {
+    const store = kind.create();
+    await store.openQueue(1);
+    for (const id of ["r1", "f2"])
+      await store.createRun(newRun(id, { origin: "comfy", priority: id === "f2" ? 1 : 0 }));
+    // the priority of a hook's run leaves its session in order
+    for (const id of ["h1", "h2"]) {
+      await store.createRun(newRun(id, { sessionKey: "hook:h", priority: id === "h2" ? 1 : 0 }));
+    }
+    assert.deepEqual(idsOf(await store.claim(claimOf({ nowMark: 0 }))).sort(), ["f2", "h1"]);
+    await store.endRun("f2", ending(), NO_EVENTS, KEEP);
+    assert.deepEqual(idsOf(await store.claim(claimOf({ nowMark: 0 }))), ["r1"]);
+  });
+
   it("takes in no more runs than there is room for, of a session and in all", async () => {
     const room = { perSession: 1, queuedPerSession: 1, queued: 2, freeSlots: 1, unclaimed: 0, isShared: false };
     const store = kind.create();

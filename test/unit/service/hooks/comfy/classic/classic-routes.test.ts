@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { createPreviewHost } from "latentkit";
-import { classicStarter, ended, endless, quick, submit } from "../../../../../helpers/hooks/classic-service.js";
+import {
+  classicStarter,
+  ended,
+  endless,
+  quick,
+  refusedSocket,
+  submit,
+} from "../../../../../helpers/hooks/classic-service.js";
 import { bearer, until } from "../../../../../helpers/hooks/hook-service.js";
 
 describe("facts of the classic API", () => {
@@ -43,6 +50,52 @@ describe("queue and history of the classic API", () => {
     assert.deepEqual(await (await fetch(`${service.url}/interrupt`, { method: "POST", headers: bearer })).json(), {});
     await ended(service, running);
     assert.equal((await ended(service, front)).status.status_str, "success");
+  });
+
+  it("a prompt in front starts before those of its own client that wait", async () => {
+    const service = await start({ inThread: true });
+    const me = { client_id: "me" };
+    const { prompt_id: running } = await submit(service, endless(), me);
+    await until(async () => (await service.hooks.runs.status(running)).state === "running", "the start");
+    const { prompt_id: waiting } = await submit(service, quick(1), me);
+    const { prompt_id: front } = await submit(service, quick(2), { ...me, front: true });
+    const { prompt_id: first } = await submit(service, quick(3), { ...me, front: true });
+    await service.post("/interrupt", {});
+    await ended(service, waiting);
+    const starts = [first, front, waiting].map(async (id) => (await service.hooks.runs.status(id)).startedAt!);
+    const times = await Promise.all(starts);
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+    );
+    assert.ok(times[0]! < times[2]!);
+  });
+
+  it("a field of another kind is refused by its name, and changes nothing", async () => {
+    const service = await start();
+    const { prompt_id: id } = await submit(service, quick(1));
+    await ended(service, id);
+    const refused = async (path: string, body: object) => {
+      const response = await service.post(path, body);
+      const { error } = (await response.json()) as { error: { type: string; message: string } };
+      assert.deepEqual([response.status, error.type], [400, "invalid_request"], path);
+      return error.message;
+    };
+    const flag = 'expected true or false, received "true"';
+    assert.equal(await refused("/queue", { clear: "true" }), `clear: ${flag}`);
+    assert.equal(await refused("/history", { clear: "true", delete: [id] }), `clear: ${flag}`);
+    assert.equal(await refused("/prompt", { prompt: quick(1), front: "true" }), `front: ${flag}`);
+    for (const client_id of ["x".repeat(257), "a\0b"]) {
+      assert.match(await refused("/prompt", { prompt: quick(1), client_id }), /^client_id: expected at most 256 /);
+      const path = `/ws?clientId=${encodeURIComponent(client_id)}`;
+      assert.equal(await refusedSocket(service, path, bearer), 400);
+    }
+    assert.match(await refused("/history", { delete: id, clear: true }), /^delete: expected a list of /);
+    assert.equal(await refused("/interrupt", { prompt_id: 5 }), "prompt_id: expected a text");
+    assert.deepEqual(Object.keys((await (await service.get("/history")).json()) as object), [id]);
+    await service.post("/history", { clear: 1, delete: null });
+    assert.deepEqual(await (await service.get("/history")).json(), {});
+    assert.ok((await submit(service, quick(2), { front: 1 })).number < 0);
   });
 
   it("history: newest entries in the order of their starts, deleted ones gone", async () => {

@@ -49,7 +49,16 @@ describe("uploads of the classic API", () => {
     for (const fields of [{ subfolder: ".." }, { subfolder: "/etc" }, { type: "models" }]) {
       assert.equal((await upload(service, one, "a.png", fields as never)).status, 400);
     }
-    assert.equal((await upload(service, new Uint8Array(20_000), "big.png")).status, 413);
+    const big = await upload(service, new Uint8Array(20_000), "big.png");
+    assert.match(await big.text(), /the body is too large: expected at most 10000 bytes of a file/);
+    const long = { subfolder: "x".repeat(5000), metadata: "y".repeat(5000) };
+    assert.match(
+      await (await upload(service, one, "a.png", long)).text(),
+      /expected at most 4096 bytes of \\"subfolder/,
+    );
+    assert.equal((await upload(service, one, "a.png", { metadata: long.metadata })).status, 200);
+    const named255 = await upload(service, one, `${"n".repeat(252)}.png`);
+    assert.match(await named255.text(), /image: expected a file name of at most 255 printable characters/);
     const { prompt_id: id } = await submit(service, copyOf("deep/er/a.png"));
     const entry = await ended(service, id);
     assert.match(JSON.stringify(entry.prompt[2]), /"image":"deep\/er\/a.png"/);
@@ -137,6 +146,21 @@ describe("files of the classic API", () => {
     assert.equal((await fetch(`${url}/upload/image`, { method: "POST", headers: bearer, body: form })).status, 200);
     return { file, path: `/view?type=input&filename=${encodeURIComponent(`deep ${width}x${height}.png`)}` };
   };
+
+  it("view: a download that is resumed gets the whole of a file that has changed", async () => {
+    const service = await start();
+    const entry = await ended(service, (await submit(service, picture(1))).prompt_id);
+    const { headers } = await service.get(viewOf(entry));
+    const resume = (ifRange: string) =>
+      fetch(service.url + viewOf(entry), { headers: { ...bearer, range: "bytes=4-7", "if-range": ifRange } });
+    const resumed = await resume(headers.get("last-modified")!);
+    assert.deepEqual([resumed.status, (await resumed.arrayBuffer()).byteLength], [206, 4]);
+    for (const ifRange of [new Date(0).toUTCString(), headers.get("etag")!, '"other"']) {
+      const whole = await resume(ifRange);
+      assert.deepEqual([whole.status, whole.headers.get("content-range")], [200, null], ifRange);
+      assert.equal(String((await whole.arrayBuffer()).byteLength), headers.get("content-length"));
+    }
+  });
 
   it("view: a picture that is too large is sent as it is, or refused for a channel", async () => {
     const service = await start();

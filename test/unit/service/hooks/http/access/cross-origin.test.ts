@@ -44,6 +44,7 @@ describe("pages of allowed origins", () => {
         "authorization",
         "content-type",
         "idempotency-key",
+        "if-range",
         "last-event-id",
         "prefer",
         "x-compat-token",

@@ -73,6 +73,17 @@ describe("hook token over HTTP", () => {
     }
   });
 
+  it("warns of a configured token that is a number in YAML, without its value", async () => {
+    for (const hooks_token of [123456, true, ["text", 123456]]) {
+      const { log } = await startService({ config: { hooks_token } });
+      assert.match(log(), /hooks_token: a value that is not text is ignored, put it in quotes/);
+      assert.doesNotMatch(log(), /123456/);
+    }
+    for (const hooks_token of ["123456", null, ["text", ""]]) {
+      assert.doesNotMatch((await startService({ config: { hooks_token } })).log(), /is not text/);
+    }
+  });
+
   it("trims the configured token, accepts every token of a list", async () => {
     const { port } = await startService({ config: { hooks_token: ["  new one\t", TOKEN] } });
     for (const token of ["new one", TOKEN]) {
@@ -156,6 +167,17 @@ describe("signed URL and the wall clock", () => {
       await clock.advance(6 * 3600 * 1000);
       assert.equal(await status(), 401, `${jump / DAY} days`);
     }
+  });
+
+  it("is valid, and a date, for the longest times that the configuration takes", async () => {
+    const seconds = 876_000 * 3600;
+    const limits = { retention_hours: 876_000, run_seconds: seconds, queue_seconds: seconds, delay_seconds: seconds };
+    const service = await startService({ config: { limits, retries: { attempts: 100 } } });
+    const far = { message: "x", delaySeconds: seconds - 1, deadlineSeconds: seconds };
+    assert.equal((await service.post("/hooks/agent", far)).status, 200);
+    const { stream_url } = await service.start("x");
+    assert.equal((await fetch(service.url + stream_url, { method: "HEAD" })).status, 200);
+    assert.equal((await service.get("/api/runs")).status, 200);
   });
 
   it("is unchanged in a replay after the clock was set back", async () => {

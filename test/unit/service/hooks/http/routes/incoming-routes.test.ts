@@ -190,6 +190,18 @@ describe("POST /hooks/in/NAME", () => {
       { ...ISSUE, s: "a b" },
       "the idempotency key must be 1 to 255 visible ASCII characters",
     ],
+    [
+      "NaN in a template",
+      { message: "{{/issue/number}}" },
+      '{"issue":{"number":NaN}}',
+      "message: the payload has NaN at /issue/number, expected a finite number",
+    ],
+    [
+      "an infinity in the whole payload",
+      { message: undefined, placeholders: { it: "{{}}" } },
+      '{"a":[-Infinity]}',
+      "placeholders.it: the payload has -Infinity at its root, expected a finite number",
+    ],
     ["text for JSON", {}, "no json", "the body, line 1, column "],
     ["deep nesting", {}, "[".repeat(100_000), "the body, line 1, column "],
     ["a list", {}, [], "message: the payload has no value at /issue/title"],
@@ -203,6 +215,14 @@ describe("POST /hooks/in/NAME", () => {
       assert.deepEqual((await service.hooks.runs.list({ limit: 1 })).runs, []);
     });
   }
+
+  it("takes NaN of Python where no template refers to it", async () => {
+    const service = await oneSender({ ...GITHUB, when: { "/issue/number": 7 } });
+    const payload = JSON.stringify({ ...ISSUE, score: 0 }).replace('"score":0', '"score":NaN');
+    assert.equal((await runOf(service, await service.send(payload))).message, "a quiet lake");
+    const unmet = await service.send(payload.replace('"number":7', '"number":NaN'));
+    assert.deepEqual((await json(unmet)).unmet, "/issue/number");
+  });
 
   it("holds the prefixes of session keys, and needs no permission for requests to choose them", async () => {
     const service = await oneSender(
