@@ -8,6 +8,7 @@ import { JsonlParser } from "./jsonl.js";
 
 const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {
   ".csv": CsvParser,
+  ".tsv": CsvParser,
   ".jsonl": JsonlParser,
   ".ndjson": JsonlParser,
 };
@@ -22,7 +23,7 @@ export const isItemFile = (path: string): boolean => Object.hasOwn(PARSERS, extn
 export async function openItems(path: string, keys: GraphKeys, extra?: ExtraKeys): Promise<ItemFile> {
   const Parser = PARSERS[extname(path).toLowerCase()];
   if (Parser === undefined) {
-    const expected = "a file named .csv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
+    const expected = "a file named .csv, .tsv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
     throw new LatentkitError("usage.invalid", `Items ${path}: expected ${expected}.`);
   }
   return begun(path, new ItemFile(path, new Parser(path, createItemKeys(keys, extra)), chunksOf(path)));
