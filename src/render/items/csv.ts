@@ -49,8 +49,8 @@ interface Column {
 /**
  * Items of a CSV file with commas, semicolons or tabs between the columns: the first row has keys as in `set`, each
  * further one is an item, its values texts; rows without any text are left out. Fails with items.invalid if a column is
- * for nothing or comes twice, and at broken quoting; a row whose fields are too few, too many, empty for a number or
- * shortened for a seed is an item with a fault.
+ * for nothing or comes twice, and at broken quoting; a row whose fields are too few, too many, empty for a number,
+ * shortened for a seed or an error of a spreadsheet is an item with a fault.
  */
 export class CsvParser implements ItemParser {
   #columns: readonly Column[] | undefined;
@@ -229,6 +229,12 @@ function columnOf(header: string, keys: ItemKeys, at: FilePosition): Column {
   };
 }
 
+const FORMULA = "an error of a spreadsheet, which takes texts that begin with =, +, - or @ for formulas";
+/** Errors that a spreadsheet saves in place of a cell's text. */
+const CELL_ERRORS: ReadonlySet<string> = new Set(
+  "#NAME? #NOM? #NOME? #¿NOMBRE? #VALUE! #REF! #DIV/0! #NUM! #NULL! #N/A #NV #WERT! #BEZUG!".split(" "),
+);
+
 function faultOf(fields: readonly string[], row: FilePosition, columns: readonly Column[]): LatentkitError | undefined {
   const at = (i: number): FilePosition => ({ ...row, column: i + 1, key: columns[i]?.header });
   if (fields.length !== columns.length) {
@@ -241,6 +247,8 @@ function faultOf(fields: readonly string[], row: FilePosition, columns: readonly
         at(i),
         `expected nothing below an empty key, received ${describe(field)}; pass --extra-columns to ignore the column`,
       );
+    if (columns[i]!.role === "value" && CELL_ERRORS.has(field.trim()))
+      return itemError(at(i), `expected a value, received ${field.trim()}, ${FORMULA}`);
     if (field === "" && !columns[i]!.takesText) return itemError(at(i), "expected a value, received an empty field");
     if (field.includes(REPLACEMENT)) return itemError(at(i), "expected text in UTF-8, received other bytes");
     const lack = columns[i]!.takesSeed ? lackOfDigits(field) : undefined;

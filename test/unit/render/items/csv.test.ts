@@ -196,6 +196,15 @@ describe("items from CSV", () => {
     );
   });
 
+  it("faults a spreadsheet's errors, which are not prompts", async () => {
+    const why = "an error of a spreadsheet, which takes texts that begin with =, +, - or @ for formulas.";
+    assert.deepEqual(await files.valuesOrFaults("items.csv", "scene,5.seed\n#NAME?,1\n#1 NAME?,2\nx,#REF!\n"), [
+      `items.csv, line 2, column 1 (scene): expected a value, received #NAME?, ${why}`,
+      { scene: "#1 NAME?", "5.seed": "2" },
+      `items.csv, line 4, column 2 (5.seed): expected a value, received #REF!, ${why}`,
+    ]);
+  });
+
   it("keeps columns of the name template as fields, and ignores others if that is allowed", async () => {
     const text = "no.,scene,price,5.seed\n7,x,,1\n8,y,3,2\n";
     const extra = { named: new Set(["price"]), extraColumns: true };
