@@ -3,16 +3,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isObject, type OptionRules, REGISTRY, type Rule, VALUES } from "../base/options.js";
-import {
-  aliasesOf,
-  type ClassAliases,
-  findDefinition,
-  isEditorFile,
-  refuseNonFinite,
-  unwrapGraph,
-  withNotes,
-} from "../graph/parse.js";
+import { aliasesOf, type ClassAliases, findDefinition, refuseNonFinite, withNotes } from "../graph/parse.js";
 import { type ApiNode, toApiGraph } from "../graph/workflow/convert.js";
+import { isEditorFile, unwrapGraph } from "../graph/wrappers.js";
 import { otherFormat, START_BYTES } from "../host/checkpoint/files/other-format.js";
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
 import { pictureTexts } from "../io/pictures/decode.js";
@@ -151,6 +144,9 @@ function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): 
   const prompt = jsonObject(texts.prompt);
   if (prompt !== undefined) return { workflow, ...inApiFormat(prompt, options) };
   if (workflow !== undefined) return inApiFormat(workflow, options);
+  const spoilt = ["prompt", "workflow"].find((key) => Object.hasOwn(texts, key));
+  if (spoilt !== undefined)
+    throw new LatentkitError("graph.invalid", `Graph ${name}: the picture's text "${spoilt}" is not a graph.`);
   const keys = Object.keys(texts).slice(0, 10);
   const received = keys.length === 0 ? "no text" : `${keys.map((key) => JSON.stringify(key.slice(0, 80))).join(", ")}`;
   const hint = keys.includes("parameters") ? " Its parameters text is not a graph." : "";

@@ -107,6 +107,11 @@ describe("request bodies around a graph", () => {
     "a workflow": { workflow: graph },
     "a template": { _meta: { title: "a" }, nodes: graph },
     "all of them": { input: { workflow: { prompt: graph } } },
+    "what ComfyUI's editor returns": { workflow: editor, output: graph },
+    "ComfyUI's history of a prompt": {
+      "0b1c": { prompt: [3, "0b1c", graph, { client_id: "c" }, ["2"]], outputs: {}, status: { messages: [["x", {}]] } },
+    },
+    "another program's key": { version: 1, data: { graph_json: graph } },
   };
   for (const [name, body] of Object.entries(bodies)) {
     it(`are removed: ${name}`, () => {
@@ -120,6 +125,19 @@ describe("request bodies around a graph", () => {
   it("keep the order of the nodes inside", () => {
     const text = '{"input": {"workflow": {"10": {"class_type": "A"}, "2": {"class_type": "B"}}}}';
     assert.deepEqual(parseGraph(text).ids, ["10", "2"]);
+  });
+
+  it("are refused with two graphs inside, and without any", async () => {
+    await refuses(
+      () => parseGraph({ a: graph, b: { c: graph } }),
+      "graph.invalid",
+      /^Graph: expected nodes by id, received none: "a", "b" are not nodes, since they have no class_type\.$/,
+    );
+    await refuses(
+      () => parseGraph({ a: { b: { c: { d: graph } } } }),
+      "graph.invalid",
+      /^Graph: expected nodes by id, received none: "a" is not a node, since it has no class_type\.$/,
+    );
   });
 
   it("are not bodies if a node is beside the key", () => {

@@ -264,6 +264,12 @@ describe("render/source", () => {
     await refuses(() => readGraph(plain), "graph.invalid", new RegExp(`plain\\.png: ${start} no text\\.$`));
     const expected = new RegExp(`${start} "parameters"\\. Its parameters text is not a graph\\.$`);
     await refuses(() => readGraph(lined), "graph.invalid", expected);
+    const spoilt = file("spoilt.png", await encodePng(pixel, { text: { prompt: "a fox", workflow: "{" } }));
+    await refuses(
+      () => readGraph(spoilt),
+      "graph.invalid",
+      /spoilt\.png: the picture's text "prompt" is not a graph\.$/,
+    );
   });
 
   it("renders a picture again from itself, and writes the workflow that made it beside the graph", async () => {
