@@ -182,12 +182,7 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const definition =
       cached ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
     if (definition === undefined) {
-      unknown.push({
-        id,
-        classType,
-        title: titleOf(node),
-        gguf: ggufOf(isPlainObject(node.inputs) ? Object.values(node.inputs) : []),
-      });
+      unknown.push(unknownNode(id, node));
       continue;
     }
     byClass.set(classType as string, definition);
@@ -196,6 +191,14 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
   if (unknown.length > 0) throw unknownClassesError(unknown, registry);
   return byId;
 }
+
+/** Facts about a node of unknown class, for messages. */
+export const unknownNode = (id: string, node: Readonly<Record<string, unknown>>): UnknownNode => ({
+  id,
+  classType: node.class_type,
+  title: titleOf(node),
+  gguf: ggufOf(isPlainObject(node.inputs) ? Object.values(node.inputs) : []),
+});
 
 /** Ids as the editor writes them, "12:3" inside a subgraph: the value of such a key is meant as a node. */
 const NODE_ID = /^\d+(?::\d+)*$/;
@@ -218,12 +221,16 @@ function nodesOnly(prompt: Record<string, unknown>): { prompt: Record<string, un
   const ignored: string[] = [];
   for (const [key, value] of Object.entries(prompt)) if (!isMeantAsNode(key, value)) ignored.push(key);
   if (ignored.length === 0) return { prompt, ignored };
-  const left = new Set(ignored);
-  const ids = keysInOrder(prompt).filter((id) => !left.has(id));
+  return { prompt: withoutKeys(prompt, new Set(ignored)), ignored };
+}
+
+/** A graph without some of its entries, in the order of the file. */
+export function withoutKeys(prompt: Prompt, keys: ReadonlySet<string>): Record<string, unknown> {
+  const ids = keysInOrder(prompt).filter((id) => !keys.has(id));
   const nodes: Record<string, unknown> = {};
   for (const id of ids) nodes[id] = prompt[id];
   rememberOrder(nodes, ids);
-  return { prompt: nodes, ignored };
+  return nodes;
 }
 
 function isMeantAsNode(key: string, value: unknown): boolean {

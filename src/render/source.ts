@@ -40,7 +40,7 @@ export interface GraphSource {
  * input images is `input` beside the graph's file if that exists, else ./input. Fails with file.not-found,
  * file.read-failed, graph.invalid-json and graph.invalid, which name the file.
  */
-export function readGraph(source: string | object, options: ConvertOptions = {}): GraphSource {
+export function readGraph(source: string | object, options: ReadOptions = {}): GraphSource {
   const here = resolve("input");
   const bytes = bytesOf(source);
   if (bytes !== undefined) return { ...readBytes(bytes, "(bytes)", options), inputDir: here };
@@ -58,7 +58,7 @@ export const bytesOf = (source: unknown): Uint8Array | undefined =>
   source instanceof ArrayBuffer ? new Uint8Array(source) : source instanceof Uint8Array ? source : undefined;
 
 /** A graph that is an object or JSON text in API format, an object as the editor saves it, or what is read from a file. */
-export const readPrompt = (prompt: unknown, options: ConvertOptions): unknown =>
+export const readPrompt = (prompt: unknown, options: ReadOptions): unknown =>
   bytesOf(prompt) !== undefined || prompt instanceof URL
     ? readGraph(prompt as object, options).graph
     : apiGraph(prompt, options);
@@ -79,7 +79,7 @@ export function pathOf(url: URL | string): string {
   }
 }
 
-function readPath(path: string, options: ConvertOptions): GraphSource {
+function readPath(path: string, options: ReadOptions): GraphSource {
   const beside = join(dirname(resolve(path)), "input");
   const read = readBytes(readFile(path), path, options);
   return { ...read, inputDir: mayExist(beside) ? beside : resolve("input"), name: basename(path) };
@@ -102,14 +102,14 @@ export function frozenGraph<Graph extends object>(graph: Graph): Graph {
 
 type Read = Omit<GraphSource, "inputDir">;
 
-function inApiFormat(graph: object, options: ConvertOptions): Read {
+function inApiFormat(graph: object, options: ReadOptions): Read {
   const converted = apiGraph(graph, options);
   if (isPlainObject(converted)) refuseNonFinite(unwrapGraph(converted));
   return converted === graph ? { graph } : { graph: converted, workflow: graph };
 }
 
 /** Text in API format is parsed once, by the validation. */
-function readText(text: string, options: ConvertOptions): Read {
+function readText(text: string, options: ReadOptions): Read {
   const isWorkflow = text.includes('"nodes"') && text.includes('"links"');
   const graph = isWorkflow ? parseJson(text, { what: "Graph", nonFinite: true }) : text;
   return typeof graph === "object" && graph !== null ? inApiFormat(graph, options) : { graph: text };
@@ -118,7 +118,7 @@ function readText(text: string, options: ConvertOptions): Read {
 /** Formats that may be JSON. */
 const IS_TEXT = /^(?:text: |JSON, )/;
 
-function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
+function readBytes(bytes: Uint8Array, name: string, options: ReadOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);
   const format = otherFormat(bytes.subarray(0, START_BYTES));
   if (format !== undefined && !IS_TEXT.test(format))
@@ -138,7 +138,7 @@ function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Re
 }
 
 /** Reads the graph that a picture carries: as it ran, else as the editor saved it. */
-function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
+function readPicture(bytes: Uint8Array, name: string, options: ReadOptions): Read {
   const texts = textsOf(bytes, name);
   const workflow = jsonObject(texts.workflow);
   const prompt = jsonObject(texts.prompt);
@@ -228,6 +228,12 @@ export interface ConvertOptions {
   readonly onWarning?: (message: string, nodeId?: string) => void;
 }
 
+/** Options of reading a graph. */
+interface ReadOptions extends ConvertOptions {
+  /** Nodes to compute: of a node that they do not need, the file need not name the widgets. */
+  readonly targets?: readonly string[];
+}
+
 const RULES: OptionRules<ConvertOptions> = {
   registry: REGISTRY,
   classAliases: VALUES,
@@ -253,17 +259,18 @@ export function convertWorkflow(workflow: string | object, options: ConvertOptio
 }
 
 /** A workflow of the editor in API format, anything else as it is: parsing it as a graph reports what is wrong. */
-export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Graph | Record<string, ApiNode> {
+export function apiGraph<Graph>(graph: Graph, options: ReadOptions = {}): Graph | Record<string, ApiNode> {
   if (!isPlainObject(graph)) return graph;
   const workflow = unwrapGraph(graph);
   if (!isEditorFile(workflow)) return graph;
-  const { registry = builtIns, classAliases = {}, clock, onWarning } = options;
+  const { registry = builtIns, classAliases = {}, clock, targets, onWarning } = options;
   const aliases = { classOf: aliasesOf(classAliases) };
   const notes: string[] = [];
   const converted = toApiGraph(workflow, {
     classes: (type) => findDefinition(aliases, type, registry),
     registry,
     now: clock?.() ?? new Date(),
+    targets,
     onWarning: (message, nodeId) => {
       // warnings of nodes in the graph are found again when it runs
       if (nodeId === undefined) notes.push(message);

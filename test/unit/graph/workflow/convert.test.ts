@@ -42,7 +42,7 @@ describe("graph/workflow/convert", () => {
       [2, 8, 0, 9, 0, "IMAGE"],
     ];
     const hint =
-      "define these classes, save the workflow again in an editor that has them, or export it in API format.";
+      "define these classes, save the workflow again in an editor that has them, export it in API format, or name targets that do not need them.";
     const one = { nodes: [node(4, "Far Away", linked), node(5, "EmptyImage")], links };
     const { details } = await refuses(
       () => convertWorkflow(one),
