@@ -154,13 +154,13 @@ function followAlias(classType: string, aliases: ClassAliases): string {
   return prefix === "" ? classType : aliases[prefix]! + classType.slice(prefix.length);
 }
 
-/** Definition of a class, by its alias if that is registered, else by its own name. */
+/** Definition of a class, by its alias if that is registered, else by its own name; ComfyUI's first `ConditioningAverage ` ended in a blank. */
 export function findDefinition(
   { classOf }: Pick<Graph, "classOf">,
   classType: string,
   registry: Registry,
 ): NodeDefinition | undefined {
-  return registry.get(classOf(classType)) ?? registry.get(classType);
+  return registry.get(classOf(classType)) ?? registry.get(classType) ?? registry.get(classType.trimEnd());
 }
 
 /**

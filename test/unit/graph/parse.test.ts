@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { batch, render, validateGraph as validateWithAll } from "latentkit";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { validateGraph } from "#src/graph/validate.js";
+import { defineNode } from "#src/nodes/define.js";
 import { refuses } from "../../helpers/errors.js";
 import { BASIC_NODES, basicRegistry, chain, eventsOf, node, only } from "../../helpers/graph/graph-nodes.js";
 
@@ -79,6 +80,13 @@ describe("node classes", () => {
     for (const class_type of ["toString", "__proto__", "constructor"]) {
       await refuses(() => findDefinitions(parseGraph({ "1": { class_type } }), registry), "graph.unknown-class");
     }
+  });
+
+  it("may end in a blank, as an old key of ComfyUI does, unless another class has that key", () => {
+    const graph = parseGraph({ "1": node("Const ") });
+    assert.equal(findDefinitions(graph, registry).get("1"), registry.get("Const"));
+    const own = defineNode({ key: "Const ", inputs: {}, outputs: {}, run: () => [] });
+    assert.equal(findDefinitions(graph, basicRegistry(own)).get("1"), own);
   });
 
   it("follow aliases: whole key before prefix, longest prefix first", () => {
