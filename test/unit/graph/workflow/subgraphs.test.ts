@@ -110,6 +110,11 @@ describe("graph/workflow/instances", () => {
     assert.deepEqual(sizeOf(listed, "sized", {}, [[91, 6, 0, 3, 0, "INT"]]), [32, ["6", 0]]);
   });
 
+  it("keeps a value whose input has a link that the file lacks, as other nodes do", () => {
+    const inputs = [socket("mask", "MASK"), widget("width", 70), widget("height")];
+    assert.deepEqual(sizeOf({ inputs, widgets_values: [32, 48] }), [32, 48]);
+  });
+
   it("leads through subgraphs inside, whether their nodes list inputs or not", () => {
     const values = { widgets_values: [48, 32] };
     assert.deepEqual(sizeOf(values, "around", { widgets_values: [1, 2] }), [32, 48]);
