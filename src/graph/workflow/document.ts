@@ -142,13 +142,28 @@ export function readNode(entry: unknown, name: string, place?: string): EditorNo
   };
 }
 
-const inputsOf = (inputs: unknown): EditorInput[] =>
-  listed(inputs).map((entry) => {
-    const input = objectOf(entry);
-    const name = nameOf(input.name);
-    const widget = isPlainObject(input.widget) ? nameOf(input.widget.name, name) : undefined;
-    return { name, type: textOf(input.type) ?? "*", link: idOf(input.link), widget };
-  });
+/** Inputs, each name once: editors of March 2026 saved some of a subgraph's node twice, one of them without its link. */
+function inputsOf(inputs: unknown): EditorInput[] {
+  const read: EditorInput[] = [];
+  const places = new Map<string, number>();
+  for (const entry of listed(inputs)) {
+    const input = readInput(entry);
+    const place = input.name === "" ? undefined : places.get(input.name);
+    const { link, widget } = place === undefined ? {} : read[place]!;
+    if (place === undefined || (link !== undefined && input.link !== undefined)) {
+      places.set(input.name, read.length);
+      read.push(input);
+    } else read[place] = { ...input, link: link ?? input.link, widget: widget ?? input.widget };
+  }
+  return read;
+}
+
+function readInput(entry: unknown): EditorInput {
+  const input = objectOf(entry);
+  const name = nameOf(input.name);
+  const widget = isPlainObject(input.widget) ? nameOf(input.widget.name, name) : undefined;
+  return { name, type: textOf(input.type) ?? "*", link: idOf(input.link), widget };
+}
 
 function nameOf(value: unknown, otherwise = ""): string {
   const name = textOf(value) ?? otherwise;
