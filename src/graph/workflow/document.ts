@@ -76,9 +76,12 @@ export const invalid = (message: string): LatentkitError => new LatentkitError("
 /** Reads a workflow of the editor or the inside of a subgraph. Throws graph.invalid. */
 export function readEditorGraph(source: Entries, name = "the workflow"): EditorGraph {
   const nodes = new Map<string, EditorNode>();
-  for (const entry of listOf(source.nodes, `nodes of ${name}`)) {
-    const node = readNode(entry, name);
-    nodes.set(node.id, node);
+  const read = listOf(source.nodes, `nodes of ${name}`).map((entry) => readNode(entry, name));
+  let last = read.reduce((most, { id }) => (Number.isSafeInteger(Number(id)) ? Math.max(most, Number(id)) : most), 0);
+  for (const node of read) {
+    // links mean the first node of an id; the editor gives the others new ones
+    const id = nodes.has(node.id) ? String(++last) : node.id;
+    nodes.set(id, { ...node, id });
   }
   const links = new Map<string, EditorLink>();
   for (const entry of listOf(source.links ?? [], `links of ${name}`)) readLink(entry, links, name);
