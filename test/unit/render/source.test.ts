@@ -219,6 +219,8 @@ describe("render/source", () => {
         Buffer.from(lfs),
         "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the real file with git lfs pull.",
       ],
+      [Buffer.from("\0\0\0\x18ftypisom"), "Graph (bytes): expected JSON or a picture, received a video."],
+      [Buffer.from([0x1a, 0x45, 0xdf, 0xa3, 1]), "Graph (bytes): expected JSON or a picture, received a video."],
     ];
     const renderer = createRenderer({ threads: 1, outputDir: folder() });
     try {
