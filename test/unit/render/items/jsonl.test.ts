@@ -37,6 +37,16 @@ describe("items from JSONL", () => {
     }
   });
 
+  it("says that each line has a whole object, for lists, objects over lines and commas between", async () => {
+    const hint = "Each line has one whole object.";
+    assert.deepEqual(await files.valuesOrFaults("items.jsonl", '[{"5.seed": 1},\n{\n{"5.seed": 2},\n{"5.seed": 3}'), [
+      `items.jsonl, line 1, column 16: expected a value, received the end of the text. ${hint}`,
+      `items.jsonl, line 2, column 2: expected a key in double quotes, received the end of the text. ${hint}`,
+      `items.jsonl, line 3, column 14: expected the end of the text, received ",". ${hint}`,
+      { "5.seed": 3 },
+    ]);
+  });
+
   it("faults only the item of a wrong line, with line and column", async () => {
     const lines = [
       '{"5.seed": 1}',
