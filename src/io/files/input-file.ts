@@ -213,10 +213,18 @@ function readFailed(error: unknown, file: InputFile, path: string, hints = { lef
   if (code !== "ENOENT" && code !== "ENOTDIR")
     return fault("file.read-failed", file, "a readable file", ` (${code})`, { cause: error });
   const others = hints.left-- > 0 ? neighbours(path) : [];
-  const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
-  const details = { suggestion, cause: error };
-  return fault("file.not-found", file, "a file in the input folder", ", which does not exist", details);
+  const [type, folder] = OTHER_FOLDER.exec(file.name) ?? [""];
+  const name = file.name.slice(file.name.lastIndexOf("/") + 1, file.name.length - type.length);
+  const { suggestion } = suggest(name, others);
+  const reason =
+    type === ""
+      ? ", which does not exist"
+      : `, a file of ComfyUI's ${folder} folder: copy it to the input folder, and name it without "${type}"`;
+  return fault("file.not-found", file, "a file in the input folder", reason, { suggestion, cause: error });
 }
+
+/** Mark of ComfyUI for a file of its output folder, or of the one for previews. */
+const OTHER_FOLDER = / \[(output|temp)\]$/;
 
 function neighbours(path: string): string[] {
   const names: string[] = [];

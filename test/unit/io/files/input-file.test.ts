@@ -30,6 +30,11 @@ describe("createInputHashes", () => {
   it("fails for a missing or outside file, and reads it once it exists", async () => {
     const hashOf = createInputHashes(folder());
     await refuses(() => hashOf("a.png"), "file.not-found", /a\.png/);
+    await refuses(
+      () => hashOf("b/a.png [output]"),
+      "file.not-found",
+      /received "b\/a\.png \[output\]", a file of ComfyUI's output folder: copy it to the input folder, and name it without " \[output\]"\.$/,
+    );
     await refuses(() => hashOf("../a.png"), "path.outside", /inside the input folder/);
     const hash = write("one", 1000);
     assert.equal(await hashOf("a.png"), hash);
