@@ -250,7 +250,8 @@ function faultOf(fields: readonly string[], row: FilePosition, columns: readonly
     if (columns[i]!.role === "value" && CELL_ERRORS.has(field.trim()))
       return itemError(at(i), `expected a value, received ${field.trim()}, ${FORMULA}`);
     if (field === "" && !columns[i]!.takesText) return itemError(at(i), "expected a value, received an empty field");
-    if (field.includes(REPLACEMENT)) return itemError(at(i), "expected text in UTF-8, received other bytes");
+    if (field.includes(REPLACEMENT))
+      return itemError(at(i), "expected text in UTF-8, received other bytes; save the file as CSV UTF-8");
     const lack = columns[i]!.takesSeed ? lackOfDigits(field) : undefined;
     if (lack !== undefined) return itemError(at(i), `${lack}; save the column as text`);
   }

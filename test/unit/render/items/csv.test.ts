@@ -256,13 +256,27 @@ describe("items from CSV", () => {
   it("faults text that is not UTF-8", async () => {
     const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
     assert.deepEqual(await files.valuesOrFaults("items.csv", latin), [
-      "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",
+      "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes; save the file as CSV UTF-8.",
       { "5.seed": "2", scene: "x" },
     ]);
-    await refused(
-      Buffer.from("\ufeff5.seed\n1\n", "utf16le"),
-      "items.csv, line 1: expected text in UTF-8, received UTF-16.",
-    );
+  });
+
+  it("reads UTF-16, as spreadsheets and PowerShell save it, with a mark or without", async () => {
+    const scenes = ["狐 🦊", "x".repeat(70_000), "é"];
+    const text = `scene\t5.seed\r\n${scenes.map((scene, i) => `${scene}\t${i}`).join("\r\n")}\r\n`;
+    for (const mark of ["", "\ufeff"]) {
+      const bytes = Buffer.from(mark + text, "utf16le");
+      for (const content of [bytes, Buffer.from(bytes).swap16()]) {
+        assert.deepEqual(
+          await files.valuesOrFaults("items.csv", content),
+          scenes.map((scene, i) => ({ scene, "5.seed": String(i) })),
+        );
+        await refused(
+          content.subarray(0, -1),
+          "items.csv, line 1: expected text in UTF-8 or UTF-16, received other bytes.",
+        );
+      }
+    }
   });
 
   it("stops at broken quoting, naming the line, after the rows before it", async () => {
