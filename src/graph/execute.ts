@@ -13,6 +13,7 @@ import { RunMemory } from "./memory/run-memory.js";
 import { DiskSigner, Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
 import type { Surroundings } from "./surroundings.js";
+import { withoutUnknown } from "./topology.js";
 import { cycleError } from "./validation/graph-error.js";
 
 /**
@@ -93,7 +94,7 @@ async function begin(
   emit: Emit,
 ): Promise<Begun | undefined> {
   refuseReservedKeys(job.extraPnginfo);
-  const graph = parseGraph(prompt, job);
+  const graph = withoutUnknown(parseGraph(prompt, job), surroundings.registry, job.targets);
   const device = chooseDevice(job.device);
   const prepared = prepareRun(graph, job, surroundings);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;

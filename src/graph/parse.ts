@@ -13,6 +13,7 @@ import {
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { ggufOf, titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
+import { isEditorFile, unwrapGraph } from "./wrappers.js";
 
 // Keys that are not numbers and hold no node are left out with a warning; a numbered key without class_type is an
 // error, as in ComfyUI.
@@ -90,7 +91,8 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
       );
     }
   }
-  if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
+  if (ids.length === 0 && ignored.length > 0)
+    throw invalid(`Graph: expected nodes by id, received none: ${withoutClass(ignored)}.`);
   const aliases = options.classAliases ?? {};
   return { prompt, ids, notes: [...notesOf(graph), ...ignoredNotes(ignored)], classOf: aliasesOf(aliases) };
 }
@@ -152,13 +154,13 @@ function followAlias(classType: string, aliases: ClassAliases): string {
   return prefix === "" ? classType : aliases[prefix]! + classType.slice(prefix.length);
 }
 
-/** Definition of a class, by its alias if that is registered, else by its own name. */
+/** Definition of a class, by its alias if that is registered, else by its own name; ComfyUI's first `ConditioningAverage ` ended in a blank. */
 export function findDefinition(
   { classOf }: Pick<Graph, "classOf">,
   classType: string,
   registry: Registry,
 ): NodeDefinition | undefined {
-  return registry.get(classOf(classType)) ?? registry.get(classType);
+  return registry.get(classOf(classType)) ?? registry.get(classType) ?? registry.get(classType.trimEnd());
 }
 
 /**
@@ -180,12 +182,7 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const definition =
       cached ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
     if (definition === undefined) {
-      unknown.push({
-        id,
-        classType,
-        title: titleOf(node),
-        gguf: ggufOf(isPlainObject(node.inputs) ? Object.values(node.inputs) : []),
-      });
+      unknown.push(unknownNode(id, node));
       continue;
     }
     byClass.set(classType as string, definition);
@@ -195,28 +192,17 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
   return byId;
 }
 
-/** Keys that hold a graph: of ComfyUI's POST /prompt, of services that run ComfyUI, and of templates. */
-const WRAPPERS = ["prompt", "workflow", "input", "nodes"] as const;
-const MAX_WRAPPERS = 3;
+/** Facts about a node of unknown class, for messages. */
+export const unknownNode = (id: string, node: Readonly<Record<string, unknown>>): UnknownNode => ({
+  id,
+  classType: node.class_type,
+  title: titleOf(node),
+  gguf: ggufOf(isPlainObject(node.inputs) ? Object.values(node.inputs) : []),
+});
 
 /** Ids as the editor writes them, "12:3" inside a subgraph: the value of such a key is meant as a node. */
 const NODE_ID = /^\d+(?::\d+)*$/;
 const MAX_NAMED = 5;
-
-/** Returns the graph inside a request body such as `{ "input": { "workflow": … } }`, any other object unchanged. */
-export function unwrapGraph(object: Record<string, unknown>): Record<string, unknown> {
-  return innerGraph(object, MAX_WRAPPERS) ?? object;
-}
-
-function innerGraph(object: Record<string, unknown>, left: number): Record<string, unknown> | undefined {
-  if (isEditorFile(object) || Object.values(object).some(isNode)) return object;
-  for (const key of left > 0 ? WRAPPERS : []) {
-    const inner = Object.hasOwn(object, key) ? object[key] : undefined;
-    const graph = isPlainObject(inner) ? innerGraph(inner, left - 1) : undefined;
-    if (graph !== undefined) return graph;
-  }
-  return undefined;
-}
 
 /** Throws graph.invalid for a workflow as the editor saves it. */
 function refuseEditorFile(object: Prompt): void {
@@ -227,11 +213,6 @@ function refuseEditorFile(object: Prompt): void {
   );
 }
 
-/** Whether an object is a workflow as the editor saves it. */
-export const isEditorFile = ({ nodes, links }: Prompt): boolean => Array.isArray(nodes) && Array.isArray(links);
-
-const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
-
 /**
  * Removes entries that the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are not
  * numbers and hold no object, or one with neither class_type nor inputs. Returns the object itself if there are none.
@@ -240,12 +221,16 @@ function nodesOnly(prompt: Record<string, unknown>): { prompt: Record<string, un
   const ignored: string[] = [];
   for (const [key, value] of Object.entries(prompt)) if (!isMeantAsNode(key, value)) ignored.push(key);
   if (ignored.length === 0) return { prompt, ignored };
-  const left = new Set(ignored);
-  const ids = keysInOrder(prompt).filter((id) => !left.has(id));
+  return { prompt: withoutKeys(prompt, new Set(ignored)), ignored };
+}
+
+/** A graph without some of its entries, in the order of the file. */
+export function withoutKeys(prompt: Prompt, keys: ReadonlySet<string>): Record<string, unknown> {
+  const ids = keysInOrder(prompt).filter((id) => !keys.has(id));
   const nodes: Record<string, unknown> = {};
   for (const id of ids) nodes[id] = prompt[id];
   rememberOrder(nodes, ids);
-  return { prompt: nodes, ignored };
+  return nodes;
 }
 
 function isMeantAsNode(key: string, value: unknown): boolean {
@@ -254,16 +239,19 @@ function isMeantAsNode(key: string, value: unknown): boolean {
 }
 
 /** Returns a sentence about entries that are not nodes, if there are any. */
-function ignoredNotes(ignored: readonly string[]): readonly string[] {
-  if (ignored.length === 0) return [];
+const ignoredNotes = (ignored: readonly string[]): readonly string[] =>
+  ignored.length === 0
+    ? []
+    : [`Graph: ${withoutClass(ignored)}; ${ignored.length === 1 ? "it is" : "they are"} ignored.`];
+
+/** Names entries that are not nodes, as a clause. */
+function withoutClass(ignored: readonly string[]): string {
   const named = ignored
     .slice(0, MAX_NAMED)
     .map((key) => JSON.stringify(key.length > 40 ? `${key.slice(0, 37)}...` : key));
   const more = ignored.length - named.length;
   const list = more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");
-  const [are, have, is] =
-    ignored.length === 1 ? ["is not a node", "it has", "it is"] : ["are not nodes", "they have", "they are"];
-  return [`Graph: ${list} ${are}, since ${have} no class_type; ${is} ignored.`];
+  return `${list} ${ignored.length === 1 ? "is not a node, since it has" : "are not nodes, since they have"} no class_type`;
 }
 
 /**

@@ -1,8 +1,10 @@
 import { LatentkitError } from "../base/errors.js";
 import { suggest } from "../base/suggest.js";
 import type { NodeDefinition } from "../nodes/define.js";
+import type { Registry } from "../nodes/registry.js";
 import type { Job } from "./job.js";
-import { type Graph, inputsOf } from "./parse.js";
+import { findDefinition, type Graph, inputsOf, type Prompt, unknownNode, withoutKeys } from "./parse.js";
+import { leftOutNote } from "./unknown-classes.js";
 
 /**
  * Ids of the nodes that a run computes: the targets, else the output nodes, else those that write files or have a UI result.
@@ -124,16 +126,44 @@ function lowestFirst(cycle: string[]): string[] {
 // An output that no item can repair refuses the whole batch; links count, and so do inputs of nodes that check
 // themselves.
 /** All nodes that may run for these, those of lazy branches included. */
-export function neededBy(graph: Graph, roots: readonly string[]): Set<string> {
+export function neededBy({ prompt }: { readonly prompt: Prompt }, roots: readonly string[]): Set<string> {
   const needed = new Set<string>();
-  const queue = roots.filter((id) => Object.hasOwn(graph.prompt, id));
+  const queue = roots.filter((id) => Object.hasOwn(prompt, id));
   for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
     if (needed.has(id)) continue;
     needed.add(id);
-    for (const value of Object.values(inputsOf(graph.prompt, id) ?? {})) {
-      const source: unknown = Array.isArray(value) ? value[0] : undefined;
-      if (typeof source === "string" && Object.hasOwn(graph.prompt, source)) queue.push(source);
-    }
+    queue.push(...sourcesOf(prompt, id));
   }
   return needed;
+}
+
+/** Nodes of a graph that a node's inputs link to. */
+function sourcesOf(prompt: Prompt, id: string): string[] {
+  const sources = Object.values(inputsOf(prompt, id) ?? {}).map((value): unknown => Array.isArray(value) && value[0]);
+  return sources.filter((source) => typeof source === "string").filter((source) => Object.hasOwn(prompt, source));
+}
+
+/**
+ * A graph without the nodes of unknown classes that its targets do not need, and without what reads them, with a note; the
+ * graph itself if there are no targets, or one of them needs such a node.
+ */
+export function withoutUnknown(graph: Graph, registry: Registry, targets: readonly string[] | undefined): Graph {
+  if (targets === undefined) return graph;
+  const { prompt, ids } = graph;
+  const unknown = ids
+    .map((id) => unknownNode(id, prompt[id] as Prompt))
+    .filter(({ classType: type }) => typeof type === "string" && findDefinition(graph, type, registry) === undefined);
+  const needed = neededBy(graph, targets);
+  if (unknown.length === 0 || unknown.some(({ id }) => needed.has(id))) return graph;
+  const sources = ids.map((id) => [id, sourcesOf(prompt, id)] as const);
+  const left = withDependents(
+    unknown.map(({ id }) => id),
+    sources,
+  );
+  return {
+    ...graph,
+    prompt: withoutKeys(prompt, left),
+    ids: ids.filter((id) => !left.has(id)),
+    notes: [...graph.notes, leftOutNote(unknown)],
+  };
 }

@@ -69,8 +69,10 @@ export function unknownClassesError(
   return new LatentkitError("graph.unknown-class", message, details);
 }
 
-const DEFINE_ONE = " Define it with defineNode and pass your registry, or remove the node.";
-const DEFINE_ALL = " Define unknown classes with defineNode and pass your registry, or remove their nodes.";
+const DEFINE_ONE =
+  " Define it with defineNode and pass your registry, remove the node, or name targets that do not need it.";
+const DEFINE_ALL =
+  " Define unknown classes with defineNode and pass your registry, remove their nodes, or name targets that do not need them.";
 
 const nameOf = (classType: unknown): string => (typeof classType === "string" ? short(classType) : describe(classType));
 
@@ -101,7 +103,14 @@ function listOf(
 
 function unconverted(ids: readonly string[]): string {
   const list = nodeList(ids.map(idOf));
-  return `The file does not name the widgets of ${list}: define these classes, save the workflow again in an editor that has them, or export it in API format.`;
+  return `The file does not name the widgets of ${list}: define these classes, save the workflow again in an editor that has them, export it in API format, or name targets that do not need them.`;
+}
+
+/** Says that nodes are left out of a run with targets; the list must not be empty. */
+export function leftOutNote(nodes: readonly UnknownNode[]): string {
+  const list = nodeList(nodes.map(({ id, classType }) => `${idOf(id)} (${idOf(nameOf(classType))})`));
+  const why = nodes.length === 1 ? "is left out: its class is unknown" : "are left out: their classes are unknown";
+  return `Graph: ${list} ${why}, and no target needs ${nodes.length === 1 ? "it" : "them"}.`;
 }
 
 function nodeList(labels: readonly string[]): string {

@@ -14,7 +14,7 @@ import {
   unknownInputs,
   unknownInputWarning,
 } from "./prepared.js";
-import { findCycles, findRoots, withDependents } from "./topology.js";
+import { findCycles, findRoots, withDependents, withoutUnknown } from "./topology.js";
 import {
   type CheckedInput,
   cycleError,
@@ -79,7 +79,7 @@ export type Validation =
  */
 export function validateGraph(prompt: unknown, options: ValidateOptions): Validation {
   try {
-    const graph = parseGraph(prompt, options);
+    const graph = withoutUnknown(parseGraph(prompt, options), options.registry, options.targets);
     return checkGraph(graph, findDefinitions(graph, options.registry), options, options).validation;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;

@@ -83,7 +83,8 @@ export function decodeText(bytes: Uint8Array): string | undefined {
   }
 }
 
-function encodingOf([first, second]: Uint8Array): string {
+/** Encoding of a text by its first two bytes: UTF-16 by a mark or the NUL of a letter, else UTF-8. */
+export function encodingOf([first, second]: Uint8Array): "utf-8" | "utf-16le" | "utf-16be" {
   if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0)) return "utf-16le";
   if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0)) return "utf-16be";
   return "utf-8";

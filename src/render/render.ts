@@ -7,6 +7,7 @@ import { runGraph } from "../graph/execute.js";
 import { JOB_RULES, type Job, jobOf } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { type InternalField, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { withoutUnknown } from "../graph/topology.js";
 import { InputFiles } from "../io/files/input-files.js";
 import { counterFiles, MemoryFiles, type OutputFiles, type OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
@@ -97,8 +98,8 @@ export async function renderJob(graph: string | object, job: Job, surroundings: 
 function prepareRender(graph: string | object, job: Job, { registry, clock }: Surroundings) {
   const { metadata = "full", classAliases = {}, redact = [] } = job;
   refuseUnwritable(job);
-  const source = readGraph(graph, { registry, classAliases, clock });
-  const parsed = parseGraph(source.graph, { classAliases });
+  const source = readGraph(graph, { registry, classAliases, clock, targets: job.targets });
+  const parsed = withoutUnknown(parseGraph(source.graph, { classAliases }), registry, job.targets);
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
   const set = canonicalValues(parsed.prompt, job.set ?? {}, definitionOf);
   const prompt = fillGraph(parsed.prompt, set, definitionOf);

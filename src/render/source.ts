@@ -3,16 +3,9 @@ import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isObject, type OptionRules, REGISTRY, type Rule, VALUES } from "../base/options.js";
-import {
-  aliasesOf,
-  type ClassAliases,
-  findDefinition,
-  isEditorFile,
-  refuseNonFinite,
-  unwrapGraph,
-  withNotes,
-} from "../graph/parse.js";
+import { aliasesOf, type ClassAliases, findDefinition, refuseNonFinite, withNotes } from "../graph/parse.js";
 import { type ApiNode, toApiGraph } from "../graph/workflow/convert.js";
+import { isEditorFile, unwrapGraph } from "../graph/wrappers.js";
 import { otherFormat, START_BYTES } from "../host/checkpoint/files/other-format.js";
 import { freezeJson, isPlainObject, parseJson } from "../io/json/lossless.js";
 import { pictureTexts } from "../io/pictures/decode.js";
@@ -47,7 +40,7 @@ export interface GraphSource {
  * input images is `input` beside the graph's file if that exists, else ./input. Fails with file.not-found,
  * file.read-failed, graph.invalid-json and graph.invalid, which name the file.
  */
-export function readGraph(source: string | object, options: ConvertOptions = {}): GraphSource {
+export function readGraph(source: string | object, options: ReadOptions = {}): GraphSource {
   const here = resolve("input");
   const bytes = bytesOf(source);
   if (bytes !== undefined) return { ...readBytes(bytes, "(bytes)", options), inputDir: here };
@@ -65,7 +58,7 @@ export const bytesOf = (source: unknown): Uint8Array | undefined =>
   source instanceof ArrayBuffer ? new Uint8Array(source) : source instanceof Uint8Array ? source : undefined;
 
 /** A graph that is an object or JSON text in API format, an object as the editor saves it, or what is read from a file. */
-export const readPrompt = (prompt: unknown, options: ConvertOptions): unknown =>
+export const readPrompt = (prompt: unknown, options: ReadOptions): unknown =>
   bytesOf(prompt) !== undefined || prompt instanceof URL
     ? readGraph(prompt as object, options).graph
     : apiGraph(prompt, options);
@@ -86,7 +79,7 @@ export function pathOf(url: URL | string): string {
   }
 }
 
-function readPath(path: string, options: ConvertOptions): GraphSource {
+function readPath(path: string, options: ReadOptions): GraphSource {
   const beside = join(dirname(resolve(path)), "input");
   const read = readBytes(readFile(path), path, options);
   return { ...read, inputDir: mayExist(beside) ? beside : resolve("input"), name: basename(path) };
@@ -109,14 +102,14 @@ export function frozenGraph<Graph extends object>(graph: Graph): Graph {
 
 type Read = Omit<GraphSource, "inputDir">;
 
-function inApiFormat(graph: object, options: ConvertOptions): Read {
+function inApiFormat(graph: object, options: ReadOptions): Read {
   const converted = apiGraph(graph, options);
   if (isPlainObject(converted)) refuseNonFinite(unwrapGraph(converted));
   return converted === graph ? { graph } : { graph: converted, workflow: graph };
 }
 
 /** Text in API format is parsed once, by the validation. */
-function readText(text: string, options: ConvertOptions): Read {
+function readText(text: string, options: ReadOptions): Read {
   const isWorkflow = text.includes('"nodes"') && text.includes('"links"');
   const graph = isWorkflow ? parseJson(text, { what: "Graph", nonFinite: true }) : text;
   return typeof graph === "object" && graph !== null ? inApiFormat(graph, options) : { graph: text };
@@ -125,7 +118,7 @@ function readText(text: string, options: ConvertOptions): Read {
 /** Formats that may be JSON. */
 const IS_TEXT = /^(?:text: |JSON, )/;
 
-function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
+function readBytes(bytes: Uint8Array, name: string, options: ReadOptions): Read {
   if (pictureKind(bytes) !== undefined) return readPicture(bytes, name, options);
   const format = otherFormat(bytes.subarray(0, START_BYTES));
   if (format !== undefined && !IS_TEXT.test(format))
@@ -145,12 +138,15 @@ function readBytes(bytes: Uint8Array, name: string, options: ConvertOptions): Re
 }
 
 /** Reads the graph that a picture carries: as it ran, else as the editor saved it. */
-function readPicture(bytes: Uint8Array, name: string, options: ConvertOptions): Read {
+function readPicture(bytes: Uint8Array, name: string, options: ReadOptions): Read {
   const texts = textsOf(bytes, name);
   const workflow = jsonObject(texts.workflow);
   const prompt = jsonObject(texts.prompt);
   if (prompt !== undefined) return { workflow, ...inApiFormat(prompt, options) };
   if (workflow !== undefined) return inApiFormat(workflow, options);
+  const spoilt = ["prompt", "workflow"].find((key) => Object.hasOwn(texts, key));
+  if (spoilt !== undefined)
+    throw new LatentkitError("graph.invalid", `Graph ${name}: the picture's text "${spoilt}" is not a graph.`);
   const keys = Object.keys(texts).slice(0, 10);
   const received = keys.length === 0 ? "no text" : `${keys.map((key) => JSON.stringify(key.slice(0, 80))).join(", ")}`;
   const hint = keys.includes("parameters") ? " Its parameters text is not a graph." : "";
@@ -232,6 +228,12 @@ export interface ConvertOptions {
   readonly onWarning?: (message: string, nodeId?: string) => void;
 }
 
+/** Options of reading a graph. */
+interface ReadOptions extends ConvertOptions {
+  /** Nodes to compute: of a node that they do not need, the file need not name the widgets. */
+  readonly targets?: readonly string[];
+}
+
 const RULES: OptionRules<ConvertOptions> = {
   registry: REGISTRY,
   classAliases: VALUES,
@@ -257,17 +259,18 @@ export function convertWorkflow(workflow: string | object, options: ConvertOptio
 }
 
 /** A workflow of the editor in API format, anything else as it is: parsing it as a graph reports what is wrong. */
-export function apiGraph<Graph>(graph: Graph, options: ConvertOptions = {}): Graph | Record<string, ApiNode> {
+export function apiGraph<Graph>(graph: Graph, options: ReadOptions = {}): Graph | Record<string, ApiNode> {
   if (!isPlainObject(graph)) return graph;
   const workflow = unwrapGraph(graph);
   if (!isEditorFile(workflow)) return graph;
-  const { registry = builtIns, classAliases = {}, clock, onWarning } = options;
+  const { registry = builtIns, classAliases = {}, clock, targets, onWarning } = options;
   const aliases = { classOf: aliasesOf(classAliases) };
   const notes: string[] = [];
   const converted = toApiGraph(workflow, {
     classes: (type) => findDefinition(aliases, type, registry),
     registry,
     now: clock?.() ?? new Date(),
+    targets,
     onWarning: (message, nodeId) => {
       // warnings of nodes in the graph are found again when it runs
       if (nodeId === undefined) notes.push(message);

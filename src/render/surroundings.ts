@@ -57,7 +57,7 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   const { registry, classAliases } = options;
   let graph: unknown;
   try {
-    graph = readPrompt(prompt, { registry, classAliases });
+    graph = readPrompt(prompt, { registry, classAliases, targets: options.targets });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
@@ -130,7 +130,11 @@ export function executeGraph(
     pickOptions<Omit<ExecuteGraphOptions, keyof Job>>(options, SURROUNDINGS_RULES),
   );
   const { registry, clock } = surroundings;
-  return execute(readPrompt(prompt, { registry, clock, classAliases }), { ...job, ...folders }, surroundings);
+  return execute(
+    readPrompt(prompt, { registry, clock, classAliases, targets: job.targets }),
+    { ...job, ...folders },
+    surroundings,
+  );
 }
 
 /** Surroundings with the package's nodes, the preview host and the job's disk cache for missing parts. */

@@ -36,7 +36,7 @@ function verdictOf(path: string, args: ArgumentsOf<"validate">, host: Host | und
     classAliases: args.get("alias"),
   };
   try {
-    const { graph, inputDir } = readGraph(path, { classAliases: options.classAliases });
+    const { graph, inputDir } = readGraph(path, options);
     return validateGraph(graph, { ...options, inputDir: args.get("input") ?? inputDir });
   } catch (error) {
     if (!(error instanceof LatentkitError) || !error.code.startsWith("graph.")) throw error;

@@ -1,6 +1,7 @@
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { filledPrefix, PREFIX, prefixWarnings, type WidgetLookup } from "../prefixes.js";
+import { neededBy } from "../topology.js";
 import { ggufOf, type UnknownNode, unknownClassesError } from "../unknown-classes.js";
 import {
   BYPASSED,
@@ -26,6 +27,8 @@ export interface Conversion {
   readonly registry: Registry;
   /** Time that %date:…% in a prefix of file names stands for. */
   readonly now: Date;
+  /** Nodes to compute: of a node that they do not need, the file need not name the widgets. */
+  readonly targets?: readonly string[];
   readonly onWarning?: OnWarning;
 }
 
@@ -43,7 +46,7 @@ export interface ApiNode {
  */
 export function toApiGraph(
   workflow: Readonly<Record<string, unknown>>,
-  { classes, registry, now, onWarning }: Conversion,
+  { classes, registry, now, targets, onWarning }: Conversion,
 ): Record<string, ApiNode> {
   const { graph: root, definitions } = completeInstances(
     readEditorGraph(workflow),
@@ -102,8 +105,9 @@ export function toApiGraph(
       entries.push([id, { inputs, class_type: node.type, _meta: { title } }, links]);
     }
   }
-  if (unnamed.length > 0) throw unknownClassesError(unknown, registry, unnamed);
   const graph: Record<string, ApiNode> = Object.fromEntries(entries.map(([id, node]) => [id, node]));
+  const needed = targets && neededBy({ prompt: graph }, targets);
+  if (unnamed.some((id) => needed?.has(id) ?? true)) throw unknownClassesError(unknown, registry, unnamed);
   for (const [, { inputs }, links] of entries)
     for (const [name, id] of links) if (!Object.hasOwn(graph, id)) delete inputs[name];
   return graph;

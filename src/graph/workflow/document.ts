@@ -76,9 +76,12 @@ export const invalid = (message: string): LatentkitError => new LatentkitError("
 /** Reads a workflow of the editor or the inside of a subgraph. Throws graph.invalid. */
 export function readEditorGraph(source: Entries, name = "the workflow"): EditorGraph {
   const nodes = new Map<string, EditorNode>();
-  for (const entry of listOf(source.nodes, `nodes of ${name}`)) {
-    const node = readNode(entry, name);
-    nodes.set(node.id, node);
+  const read = listOf(source.nodes, `nodes of ${name}`).map((entry) => readNode(entry, name));
+  let last = read.reduce((most, { id }) => (Number.isSafeInteger(Number(id)) ? Math.max(most, Number(id)) : most), 0);
+  for (const node of read) {
+    // links mean the first node of an id; the editor gives the others new ones
+    const id = nodes.has(node.id) ? String(++last) : node.id;
+    nodes.set(id, { ...node, id });
   }
   const links = new Map<string, EditorLink>();
   for (const entry of listOf(source.links ?? [], `links of ${name}`)) readLink(entry, links, name);
@@ -142,13 +145,28 @@ export function readNode(entry: unknown, name: string, place?: string): EditorNo
   };
 }
 
-const inputsOf = (inputs: unknown): EditorInput[] =>
-  listed(inputs).map((entry) => {
-    const input = objectOf(entry);
-    const name = nameOf(input.name);
-    const widget = isPlainObject(input.widget) ? nameOf(input.widget.name, name) : undefined;
-    return { name, type: textOf(input.type) ?? "*", link: idOf(input.link), widget };
-  });
+/** Inputs, each name once: editors of March 2026 saved some of a subgraph's node twice, one of them without its link. */
+function inputsOf(inputs: unknown): EditorInput[] {
+  const read: EditorInput[] = [];
+  const places = new Map<string, number>();
+  for (const entry of listed(inputs)) {
+    const input = readInput(entry);
+    const place = input.name === "" ? undefined : places.get(input.name);
+    const { link, widget } = place === undefined ? {} : read[place]!;
+    if (place === undefined || (link !== undefined && input.link !== undefined)) {
+      places.set(input.name, read.length);
+      read.push(input);
+    } else read[place] = { ...input, link: link ?? input.link, widget: widget ?? input.widget };
+  }
+  return read;
+}
+
+function readInput(entry: unknown): EditorInput {
+  const input = objectOf(entry);
+  const name = nameOf(input.name);
+  const widget = isPlainObject(input.widget) ? nameOf(input.widget.name, name) : undefined;
+  return { name, type: textOf(input.type) ?? "*", link: idOf(input.link), widget };
+}
 
 function nameOf(value: unknown, otherwise = ""): string {
   const name = textOf(value) ?? otherwise;

@@ -113,12 +113,13 @@ function outerInput({ node, inputs }: NonNullable<Scope["outer"]>, graph: Editor
   return node.inputs[slot]?.name === name || name === undefined ? node.inputs[slot] : inputs.get(name);
 }
 
-/** Whether a link comes from an input of the subgraph around it without a link and without a value. */
+/** Whether a link comes from an input of the subgraph around it without a link and without a value, or is not in the file. */
 function isOpen(scope: Scope, link: string): boolean {
   for (let at: Place | undefined = { scope, link }; at !== undefined; ) {
     const found: EditorLink | undefined = at.scope.graph.links.get(at.link);
     const { outer, own, graph }: Scope = at.scope;
-    if (found?.origin !== INPUT_NODE || outer === undefined) return false;
+    if (found === undefined) return true;
+    if (found.origin !== INPUT_NODE || outer === undefined) return false;
     const input = outerInput(outer, graph, found.originSlot);
     const name = input?.widget ?? graph.inputs[found.originSlot]?.name;
     if (name !== undefined && own.has(name)) return false;

@@ -1,6 +1,7 @@
 import {
   closeSync,
   fstatSync,
+  lstatSync,
   opendirSync,
   openSync,
   promises,
@@ -21,6 +22,7 @@ import { HEAD_BYTES, isRead, KIND_NAMES, pictureKind, READ_NAMES } from "../pict
 import { requireSharp } from "../pictures/sharp.js";
 import { isInside, MAX_PATH_CHARACTERS, READ_FLAGS, readRegular } from "../regular-file.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
+import { withSlashes } from "./output-path.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
@@ -169,10 +171,19 @@ function resolveInput(file: InputFile): string {
   // refused on every system alike: a graph is equally safe everywhere
   if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(file);
   const root = resolve(file.folder);
-  const path = resolve(root, plain);
+  const path = resolve(root, plain.includes("\\") && !isThere(resolve(root, plain)) ? withSlashes(plain) : plain);
   if (path === root) throw fault("file.read-failed", file, "a file", ", which is a folder");
   if (!isInside(root, path)) throw outside(file);
   return path;
+}
+
+/** Whether a path exists: on most systems a backslash may be a part of a name, but graphs of Windows part folders by it. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isDirectory(): boolean }): void {
@@ -213,10 +224,18 @@ function readFailed(error: unknown, file: InputFile, path: string, hints = { lef
   if (code !== "ENOENT" && code !== "ENOTDIR")
     return fault("file.read-failed", file, "a readable file", ` (${code})`, { cause: error });
   const others = hints.left-- > 0 ? neighbours(path) : [];
-  const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
-  const details = { suggestion, cause: error };
-  return fault("file.not-found", file, "a file in the input folder", ", which does not exist", details);
+  const [type, folder] = OTHER_FOLDER.exec(file.name) ?? [""];
+  const name = file.name.slice(withSlashes(file.name).lastIndexOf("/") + 1, file.name.length - type.length);
+  const { suggestion } = suggest(name, others);
+  const reason =
+    type === ""
+      ? ", which does not exist"
+      : `, a file of ComfyUI's ${folder} folder: copy it to the input folder, and name it without "${type}"`;
+  return fault("file.not-found", file, "a file in the input folder", reason, { suggestion, cause: error });
 }
+
+/** Mark of ComfyUI for a file of its output folder, or of the one for previews. */
+const OTHER_FOLDER = / \[(output|temp)\]$/;
 
 function neighbours(path: string): string[] {
   const names: string[] = [];

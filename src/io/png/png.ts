@@ -131,8 +131,8 @@ function checkLevel(level = 4): number {
  * allocated, for more than 2^27 pixels, a text of more than 2^24 bytes, or 2^26 bytes of texts.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
-  const { text, ...image } = await decoded(bytes, MAX_PIXELS, (native) => native.decodePng(bytes, MAX_PIXELS));
-  return { ...image, text: Object.fromEntries(text) };
+  const image = await decoded(bytes, MAX_PIXELS, (native) => native.decodePng(bytes, MAX_PIXELS));
+  return { ...image, text: readPngTexts(bytes) };
 }
 
 /**

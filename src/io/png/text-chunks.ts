@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { crc32, inflateSync } from "node:zlib";
 import { bufferOf } from "../../base/bytes.js";
 import { describe, LatentkitError, valueError } from "../../base/errors.js";
@@ -70,7 +71,8 @@ const MAX_TEXTS_BYTES = 2 ** 26;
 
 /**
  * Texts of a PNG file by key, without its pixels: chunks tEXt, zTXt and iTXt before and after them; of several with one
- * key, the last. A damaged chunk is passed over, and so is one that is cut off. Throws png.too-large.
+ * key, the last. A damaged chunk is passed over, and so is one that is cut off. tEXt and zTXt are Latin-1, but text in
+ * UTF-8 is read as such: programs write it there. Throws png.too-large.
  */
 export function readPngTexts(file: Uint8Array): Record<string, string> {
   const texts: [string, string][] = [];
@@ -82,7 +84,7 @@ export function readPngTexts(file: Uint8Array): Record<string, string> {
     if (value === undefined) continue;
     if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong(parts.key, left, value.length);
     left -= value.length;
-    texts.push([parts.key, value.toString(parts.encoding)]);
+    texts.push([parts.key, value.toString(parts.isLatin && !isUtf8(value) ? "latin1" : "utf8")]);
   }
   return Object.fromEntries(texts);
 }
@@ -92,19 +94,20 @@ interface Parts {
   readonly key: string;
   readonly value: Buffer;
   readonly isDeflated: boolean;
-  readonly encoding: "latin1" | "utf8";
+  /** Whether the format has it in Latin-1. */
+  readonly isLatin: boolean;
 }
 
 /** Takes the data of each type of text chunk apart; undefined if it is malformed. */
 const PARTS: Readonly<Record<string, (data: Buffer) => Parts | undefined>> = {
-  tEXt: (data) => keyedParts(data, (value) => ({ value, isDeflated: false, encoding: "latin1" })),
-  zTXt: (data) => keyedParts(data, (rest) => ({ value: rest.subarray(1), isDeflated: true, encoding: "latin1" })),
+  tEXt: (data) => keyedParts(data, (value) => ({ value, isDeflated: false, isLatin: true })),
+  zTXt: (data) => keyedParts(data, (rest) => ({ value: rest.subarray(1), isDeflated: true, isLatin: true })),
   iTXt: (data) =>
     keyedParts(data, (rest) => {
       const language = rest.indexOf(0, 2);
       const translated = language < 0 ? -1 : rest.indexOf(0, language + 1);
       if (translated < 0) return undefined;
-      return { value: rest.subarray(translated + 1), isDeflated: rest[0] === 1, encoding: "utf8" };
+      return { value: rest.subarray(translated + 1), isDeflated: rest[0] === 1, isLatin: false };
     }),
 };
 
@@ -135,8 +138,9 @@ function tooLong(key: string, left: number, length?: number): LatentkitError {
 /** Signature and header of a PNG file, before which no chunk may stand. */
 const HEADER_BYTES = 33;
 
-/** Whether a text needs a chunk iTXt: tEXt holds only Latin-1. */
-export const isInternational = (text: string): boolean => /[\u0100-\uffff]/.test(text);
+/** Whether a text needs a chunk iTXt: tEXt holds only Latin-1, which must not look like UTF-8. */
+export const isInternational = (text: string): boolean =>
+  /[\u0100-\uffff]/.test(text) || (/[\u0080-\u00ff]/.test(text) && isUtf8(Buffer.from(text, "latin1")));
 
 /** A PNG file with texts in UTF-8 after its header, as chunks iTXt. */
 export function withInternationalTexts(file: Buffer, texts: readonly (readonly [key: string, text: string])[]): Buffer {

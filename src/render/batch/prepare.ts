@@ -5,6 +5,7 @@ import { pickOptions } from "../../base/options.js";
 import { type Job, jobOf } from "../../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
+import { withoutUnknown } from "../../graph/topology.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { chooseDevice } from "../../tensor/device/device.js";
@@ -51,7 +52,10 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   const { registry } = surroundings;
   const { classAliases } = options;
   const { inputDir = source.inputDir, set: given, ...rest } = jobOf(options);
-  const parsed = parseGraph(source.graph, rest);
+  const isSetup = rest.setup !== undefined;
+  const whole = parseGraph(source.graph, rest);
+  // the nodes of a setup module are known only in its threads
+  const parsed = isSetup ? whole : withoutUnknown(whole, registry, rest.targets);
   const { prompt, notes } = parsed;
   const all = canonicalValues(prompt, given ?? {}, (type) => findDefinition(parsed, type, registry));
   const keys = createGraphKeys(prompt, { classAliases, registry });
@@ -62,8 +66,6 @@ export function prepareBatch(source: GraphSource, options: BatchOptions, known: 
   const settable = known.settable && [...known.settable, ...draw.shared];
   const grid = options.grid && canonicalGrid(options.grid, keys.canonical);
   if (grid !== undefined) checkGrid(grid, settable);
-  const isSetup = job.setup !== undefined;
-  // the nodes of a setup module are known only in its threads
   if (!isSetup) refuseUnknown(parsed, job, registry);
   refuseTargets(parsed, job.targets);
   const name = template && canonicalTemplate(template, keys.canonical);

@@ -5,9 +5,10 @@ import { type DefinitionOf, placeholders, replacePlaceholders, wholePlaceholder 
 import { lackOfDigits } from "./seed-digits.js";
 import { findInput, inputsOfKey } from "./targets.js";
 
-// A text becomes a number or boolean if the input is one and the text is such a literal; digits are kept.
+// A text becomes a number or boolean if the input is one and the text is such a literal; digits are kept. Spreadsheets save
+// TRUE.
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
-const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
+const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/i };
 
 type Graph = Record<string, unknown>;
 
@@ -83,7 +84,8 @@ function readNumbers(node: unknown, original: unknown, definitionOf: DefinitionO
   for (const [name, value] of Object.entries(node.inputs)) {
     const type = Object.hasOwn(declared, name) ? declared[name]!.type : "";
     if (typeof value !== "string" || value === before[name] || !(type in LITERALS)) continue;
-    if (LITERALS[type as keyof typeof LITERALS].test(value)) node.inputs[name] = parseJson(value);
+    const isLiteral = LITERALS[type as keyof typeof LITERALS].test(value);
+    if (isLiteral) node.inputs[name] = parseJson(type === "BOOLEAN" ? value.toLowerCase() : value);
   }
 }
 

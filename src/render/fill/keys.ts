@@ -150,9 +150,20 @@ export function inputsByCommonName(graph: Prompt, name: string, definitionOf: De
 
 const idOf = ({ nodeId, input }: NamedInput) => `${nodeId}.${input}`;
 
-/** Numbers that the graph sets; if it sets none, those that it leaves at their defaults. */
+/** The primitive whose own value an input gets by a link; undefined if another node computes it. */
+export function primitiveBehind(graph: Prompt, link: unknown, definitionOf: DefinitionOf): NamedInput | undefined {
+  const inputs = isLink(link) ? inputsOf(graph, link[0]) : undefined;
+  if (inputs === undefined || !Object.hasOwn(inputs, PRIMITIVE_INPUT) || Array.isArray(inputs[PRIMITIVE_INPUT]))
+    return undefined;
+  const [nodeId] = link as readonly [string, unknown];
+  const names = Object.keys(definitionOf(classOf(graph, nodeId))?.inputs ?? inputs);
+  return names.length === 1 ? { nodeId, input: PRIMITIVE_INPUT } : undefined;
+}
+
+/** Numbers that the graph sets, else those of primitives, else those that it leaves at their defaults. */
 function numbers(graph: Prompt, names: readonly string[], definitionOf: DefinitionOf): NamedInput[] {
   const found: (NamedInput & { readonly isPresent: boolean })[] = [];
+  const passed = new Map<string, NamedInput>();
   for (const nodeId of Object.keys(graph)) {
     const inputs = inputsOf(graph, nodeId) ?? {};
     const declared = definitionOf(classOf(graph, nodeId))?.inputs ?? {};
@@ -160,10 +171,14 @@ function numbers(graph: Prompt, names: readonly string[], definitionOf: Definiti
       const isPresent = Object.hasOwn(inputs, input);
       const type = Object.hasOwn(declared, input) ? declared[input]!.type : undefined;
       const isNumber = type === undefined ? isNumeric(inputs[input]) : NUMBER_TYPES.has(type);
-      if (isNumber && !(isPresent && Array.isArray(inputs[input]))) found.push({ nodeId, input, isPresent });
+      const isLinked = isPresent && Array.isArray(inputs[input]);
+      const behind = isLinked ? primitiveBehind(graph, inputs[input], definitionOf) : undefined;
+      if (behind !== undefined) passed.set(idOf(behind), behind);
+      if (isNumber && !isLinked) found.push({ nodeId, input, isPresent });
     }
   }
   const present = found.filter(({ isPresent }) => isPresent);
+  if (present.length === 0 && passed.size > 0) return [...passed.values()];
   return (present.length > 0 ? present : found).map(({ nodeId, input }) => ({ nodeId, input }));
 }
 

@@ -3,6 +3,7 @@ import { type ClassAliases, findDefinition, inputsOf, parseGraph } from "../../g
 import { HOSTILE_KEYS, printJson } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
+import { primitiveBehind } from "../fill/keys.js";
 import { canonicalKey, inputsOfKey, type KeyInput, type UnknownKey } from "../fill/targets.js";
 import { defaultRegistry } from "../surroundings.js";
 import type { BatchItem, ItemValues } from "./item.js";
@@ -13,7 +14,7 @@ export interface GraphKeys {
   find(key: string): readonly KeyInput[] | UnknownKey;
   /** The key by the node's id if it is a common name ("prompt"); any other key as it is. */
   canonical(key: string): string;
-  /** Inputs of these names that are not links, as keys, in the order of the graph. */
+  /** Inputs of these names that are not links, and the primitives behind those that are, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
   /** Inputs with the name of an image file that are not links, in the order of the graph. */
   pictures(): readonly KeyInput[];
@@ -41,7 +42,7 @@ export function createGraphKeys(
     },
     canonical: (key) => canonicalKey(parsed.prompt, key, definitionOf),
     literals(names) {
-      const literals: KeyInput[] = [];
+      const literals = new Map<string, KeyInput>();
       for (const nodeId of parsed.ids) {
         const own = inputsOf(parsed.prompt, nodeId) ?? {};
         const declared = declaredBy(nodeId);
@@ -49,10 +50,12 @@ export function createGraphKeys(
           const type = Object.hasOwn(declared, input) ? declared[input]!.type : "";
           const isLiteral = Object.hasOwn(own, input) && !Array.isArray(own[input]);
           const isDeclared = type === "INT" && !Object.hasOwn(own, input);
-          if (isLiteral || isDeclared) literals.push({ nodeId, input, type });
+          const behind = primitiveBehind(parsed.prompt, own[input], definitionOf) ?? { nodeId, input };
+          if (isLiteral || isDeclared || behind.nodeId !== nodeId)
+            literals.set(`${behind.nodeId}.${behind.input}`, { ...behind, type });
         }
       }
-      return literals;
+      return [...literals.values()];
     },
     pictures: () =>
       parsed.ids.flatMap((nodeId) => {

@@ -79,7 +79,9 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem 
     object = parseJson(text, { what: file, line });
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
-    throw new LatentkitError("items.invalid", error.message, {}, { cause: error });
+    // a list, an object over several lines, or commas between objects
+    const hint = error.message.includes("the end of the text") ? " Each line has one whole object." : "";
+    throw new LatentkitError("items.invalid", `${error.message}${hint}`, {}, { cause: error });
   }
   if (!isPlainObject(object)) {
     throw itemError(origin, `expected an object of values such as {"6.text": "a fox"}, received ${describe(object)}`);

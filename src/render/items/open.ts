@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
-import { openRegular } from "../../io/regular-file.js";
+import { encodingOf, openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
 import { createItemKeys, type ExtraKeys, type GraphKeys, type ItemKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
@@ -8,6 +8,7 @@ import { JsonlParser } from "./jsonl.js";
 
 const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {
   ".csv": CsvParser,
+  ".tsv": CsvParser,
   ".jsonl": JsonlParser,
   ".ndjson": JsonlParser,
 };
@@ -22,14 +23,14 @@ export const isItemFile = (path: string): boolean => Object.hasOwn(PARSERS, extn
 export async function openItems(path: string, keys: GraphKeys, extra?: ExtraKeys): Promise<ItemFile> {
   const Parser = PARSERS[extname(path).toLowerCase()];
   if (Parser === undefined) {
-    const expected = "a file named .csv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
+    const expected = "a file named .csv, .tsv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
     throw new LatentkitError("usage.invalid", `Items ${path}: expected ${expected}.`);
   }
   return begun(path, new ItemFile(path, new Parser(path, createItemKeys(keys, extra)), chunksOf(path)));
 }
 
-const OBJECT_START = /^(?:\ufeff)?\s*\{/;
-const BLANK = /^(?:\ufeff)?\s*$/;
+const OBJECT_START = /^\s*\{/;
+const BLANK = /^\s*$/;
 /** Blanks before the first item. */
 const MAX_BLANK_BYTES = 1 << 12;
 
@@ -45,14 +46,17 @@ export async function openItemStream(
 ): Promise<ItemFile> {
   const chunks = stream[Symbol.asyncIterator]();
   let head = Buffer.alloc(0);
-  for (let isEnd = false; !isEnd && head.length < MAX_BLANK_BYTES && BLANK.test(head.toString("utf8")); ) {
+  for (let isEnd = false; !isEnd && head.length < MAX_BLANK_BYTES && BLANK.test(textOf(head)); ) {
     const { value, done } = await chunks.next();
     isEnd = done === true;
     if (!isEnd) head = Buffer.concat([head, value as Buffer]);
   }
-  const Parser = OBJECT_START.test(head.toString("utf8")) ? JsonlParser : CsvParser;
+  const Parser = OBJECT_START.test(textOf(head)) ? JsonlParser : CsvParser;
   return begun(name, new ItemFile(name, new Parser(name, createItemKeys(keys, extra)), withHead(head, chunks)));
 }
+
+/** Text of the first bytes, without a mark. */
+const textOf = (head: Buffer): string => new TextDecoder(encodingOf(head)).decode(head);
 
 async function* withHead(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   try {
@@ -71,6 +75,8 @@ async function begun(path: string, file: ItemFile): Promise<ItemFile> {
   return file;
 }
 
+type Decoder = InstanceType<typeof TextDecoder>;
+
 /** Items of a file, read a chunk at a time as they are asked for. */
 export class ItemFile {
   /** Items of the last chunk, and how many of them were taken. */
@@ -78,6 +84,8 @@ export class ItemFile {
   #taken = 0;
   #isRead = false;
   #isFirst = true;
+  /** Decodes UTF-16; undefined for a text in UTF-8. */
+  #decoder: Decoder | undefined;
   #failure: { readonly error: LatentkitError } | undefined;
   readonly #path: string;
   readonly #parser: ItemParser;
@@ -118,15 +126,26 @@ export class ItemFile {
     await this.#chunks.return?.();
   }
 
+  #inUtf8(decoder: Decoder, chunk: Buffer | undefined): Buffer {
+    try {
+      return Buffer.from(decoder.decode(chunk, { stream: chunk !== undefined }));
+    } catch {
+      throw itemError({ file: this.#path, line: 1 }, "expected text in UTF-8 or UTF-16, received other bytes");
+    }
+  }
+
   async #readChunk(): Promise<void> {
     this.#items = [];
     this.#taken = 0;
     try {
       const { value, done } = await this.#chunks.next();
       this.#isRead = done === true;
-      if (this.#isFirst && !done) refuseUtf16(value, this.#path);
+      if (this.#isFirst && !done && encodingOf(value) !== "utf-8")
+        this.#decoder = new TextDecoder(encodingOf(value), { fatal: true });
       this.#isFirst = false;
-      await this.#parser.push(done ? undefined : value, this.#items);
+      const bytes = this.#decoder === undefined ? value : this.#inUtf8(this.#decoder, done ? undefined : value);
+      if (bytes !== undefined) await this.#parser.push(bytes, this.#items);
+      if (done) await this.#parser.push(undefined, this.#items);
     } catch (error) {
       this.#failure = { error: unreadable(this.#path, error) };
       await this.close();
@@ -139,14 +158,6 @@ async function* chunksOf(path: string): AsyncGenerator<Buffer, void> {
   const handle = await openRegular(path);
   // the stream closes it
   yield* handle.createReadStream() as AsyncIterable<Buffer>;
-}
-
-/** Refuses UTF-16 by its mark, or by the zeros of its first letter. */
-function refuseUtf16([first, second]: Buffer, file: string): void {
-  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  if (isMarked || first === 0 || second === 0) {
-    throw itemError({ file, line: 1 }, "expected text in UTF-8, received UTF-16");
-  }
 }
 
 function unreadable(file: string, error: unknown): LatentkitError {

@@ -7,6 +7,7 @@ import type { Job } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph, parseGraphText } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
+import { withoutUnknown } from "../../graph/topology.js";
 import type { ConnectedHost } from "../../host/checkpoint/host.js";
 import type { PlacedRun } from "../../host/checkpoint/runtime/remote/remote-runtime.js";
 import { CollectedFiles, ItemFiles } from "../../io/files/item-files.js";
@@ -94,7 +95,8 @@ function serve(port: MessagePort, data: ThreadData): void {
       const job = ownFiles === undefined ? parsed : { ...parsed, files: ownFiles };
       if (type === "check") {
         const { graph } = readGraph(ownGraph, { ...job, registry: surroundings.registry });
-        refuseWrong(parseGraph(graph, job), job, surroundings, keys);
+        const own = withoutUnknown(parseGraph(graph, job), surroundings.registry, job.targets);
+        refuseWrong(own, job, surroundings, keys);
         send({ id, type: "end" });
         return;
       }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { batch, render, validateGraph as validateWithAll } from "latentkit";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { validateGraph } from "#src/graph/validate.js";
+import { defineNode } from "#src/nodes/define.js";
 import { refuses } from "../../helpers/errors.js";
 import { BASIC_NODES, basicRegistry, chain, eventsOf, node, only } from "../../helpers/graph/graph-nodes.js";
 
@@ -81,6 +82,13 @@ describe("node classes", () => {
     }
   });
 
+  it("may end in a blank, as an old key of ComfyUI does, unless another class has that key", () => {
+    const graph = parseGraph({ "1": node("Const ") });
+    assert.equal(findDefinitions(graph, registry).get("1"), registry.get("Const"));
+    const own = defineNode({ key: "Const ", inputs: {}, outputs: {}, run: () => [] });
+    assert.equal(findDefinitions(graph, basicRegistry(own)).get("1"), own);
+  });
+
   it("follow aliases: whole key before prefix, longest prefix first", () => {
     const classAliases = { "easy ": "", "easy S": "S", Sum: "Add", Su: "Nope" };
     const graph = parseGraph(
@@ -107,6 +115,11 @@ describe("request bodies around a graph", () => {
     "a workflow": { workflow: graph },
     "a template": { _meta: { title: "a" }, nodes: graph },
     "all of them": { input: { workflow: { prompt: graph } } },
+    "what ComfyUI's editor returns": { workflow: editor, output: graph },
+    "ComfyUI's history of a prompt": {
+      "0b1c": { prompt: [3, "0b1c", graph, { client_id: "c" }, ["2"]], outputs: {}, status: { messages: [["x", {}]] } },
+    },
+    "another program's key": { version: 1, data: { graph_json: graph } },
   };
   for (const [name, body] of Object.entries(bodies)) {
     it(`are removed: ${name}`, () => {
@@ -120,6 +133,19 @@ describe("request bodies around a graph", () => {
   it("keep the order of the nodes inside", () => {
     const text = '{"input": {"workflow": {"10": {"class_type": "A"}, "2": {"class_type": "B"}}}}';
     assert.deepEqual(parseGraph(text).ids, ["10", "2"]);
+  });
+
+  it("are refused with two graphs inside, and without any", async () => {
+    await refuses(
+      () => parseGraph({ a: graph, b: { c: graph } }),
+      "graph.invalid",
+      /^Graph: expected nodes by id, received none: "a", "b" are not nodes, since they have no class_type\.$/,
+    );
+    await refuses(
+      () => parseGraph({ a: { b: { c: { d: graph } } } }),
+      "graph.invalid",
+      /^Graph: expected nodes by id, received none: "a" is not a node, since it has no class_type\.$/,
+    );
   });
 
   it("are not bodies if a node is beside the key", () => {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { closest } from "#src/base/suggest.js";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
+import { withoutUnknown } from "#src/graph/topology.js";
 import { validateGraph } from "#src/graph/validate.js";
 import { refuses } from "../../helpers/errors.js";
-import { basicRegistry, node } from "../../helpers/graph/graph-nodes.js";
+import { basicRegistry, endOf, eventsOf, node } from "../../helpers/graph/graph-nodes.js";
 import { growsLinearly } from "../../helpers/growth.js";
 
 const registry = basicRegistry();
@@ -22,7 +23,7 @@ describe("unknown classes", () => {
     });
     assert.equal(
       error.message,
-      '4 nodes have 3 unknown classes: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?). Define unknown classes with defineNode and pass your registry, or remove their nodes.',
+      '4 nodes have 3 unknown classes: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?). Define unknown classes with defineNode and pass your registry, remove their nodes, or name targets that do not need them.',
     );
     assert.deepEqual(error.details.unknownClasses, [
       { classType: "KSampler", count: 2, nodeIds: ["3", "9"], suggestion: undefined },
@@ -35,10 +36,37 @@ describe("unknown classes", () => {
     const error = await refusal({ "68": titled("KSampler", "Base pass") });
     assert.equal(
       error.message,
-      'Node 68 "Base pass": expected a known class_type, received "KSampler". Define it with defineNode and pass your registry, or remove the node.',
+      'Node 68 "Base pass": expected a known class_type, received "KSampler". Define it with defineNode and pass your registry, remove the node, or name targets that do not need it.',
     );
     const { message } = await refusal({ "6\u202e8": titled("K\u2066\x1b[2J", "Base\u200f\x9b") });
     assert.match(message, /^Node 6\\u202e8 "Base\\u200f\\u009b": .* received "K\\u2066\\u001b\[2J"\. Define/);
+  });
+
+  it("are left out if no target needs them, with what reads them, and with a note", async () => {
+    const graph = parseGraph({
+      "9": node("Show", { x: ["1", 0] }),
+      "1": node("Const", { value: 1 }),
+      "2": node("A", { x: ["1", 0] }),
+      "3": node("Show", { x: ["2", 0] }),
+      "4": node("B"),
+    });
+    const { prompt, ids, notes } = withoutUnknown(graph, registry, ["9"]);
+    assert.deepEqual(
+      [Object.keys(prompt), ids],
+      [
+        ["1", "9"],
+        ["1", "9"],
+      ],
+    );
+    const note = "Graph: nodes 2 (A), 4 (B) are left out: their classes are unknown, and no target needs them.";
+    assert.deepEqual(notes, [note]);
+    for (const targets of [undefined, ["3"], ["9", "2"]]) {
+      assert.equal(withoutUnknown(graph, registry, targets), graph);
+      assert.equal(validateGraph(graph.prompt, { registry, targets }).ok, false);
+    }
+    const verdict = validateGraph(graph.prompt, { registry, targets: ["9"] });
+    assert.deepEqual([verdict.ok, verdict.warnings], [true, [{ message: note }]]);
+    assert.equal(endOf(await eventsOf(graph.prompt, { targets: ["9"] })).status, "success");
   });
 
   it("are data of the validation", () => {

@@ -16,6 +16,7 @@ import {
 } from "latentkit";
 import { expectRender } from "latentkit/testing";
 import { readGraph } from "#src/render/source.js";
+import { verifyImage } from "#src/render/verify/verify.js";
 import { refuses } from "../../helpers/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 import { ascii, exifBlock, exifSegment, jpegWith, webpWith } from "../../helpers/pictures/exif-files.js";
@@ -218,6 +219,8 @@ describe("render/source", () => {
         Buffer.from(lfs),
         "Graph (bytes): expected JSON or a picture, received a Git LFS pointer: fetch the real file with git lfs pull.",
       ],
+      [Buffer.from("\0\0\0\x18ftypisom"), "Graph (bytes): expected JSON or a picture, received a video."],
+      [Buffer.from([0x1a, 0x45, 0xdf, 0xa3, 1]), "Graph (bytes): expected JSON or a picture, received a video."],
     ];
     const renderer = createRenderer({ threads: 1, outputDir: folder() });
     try {
@@ -264,6 +267,12 @@ describe("render/source", () => {
     await refuses(() => readGraph(plain), "graph.invalid", new RegExp(`plain\\.png: ${start} no text\\.$`));
     const expected = new RegExp(`${start} "parameters"\\. Its parameters text is not a graph\\.$`);
     await refuses(() => readGraph(lined), "graph.invalid", expected);
+    const spoilt = file("spoilt.png", await encodePng(pixel, { text: { prompt: "a fox", workflow: "{" } }));
+    await refuses(
+      () => readGraph(spoilt),
+      "graph.invalid",
+      /spoilt\.png: the picture's text "prompt" is not a graph\.$/,
+    );
   });
 
   it("renders a picture again from itself, and writes the workflow that made it beside the graph", async () => {
@@ -309,6 +318,36 @@ describe("render/source", () => {
     const third = await run("convert", path, join(folder(), "taken"));
     assert.match(third.err, /a folder has that name/);
     assert.equal(third.code, 1);
+  });
+
+  it("leaves out a node of unknown class whose widgets have no names, if the targets do not need it", async () => {
+    const inputs = [{ name: "image", type: "IMAGE", link: 2 }];
+    const shown = {
+      nodes: [...EDITOR.nodes, { id: 3, type: "Show It", inputs, widgets_values: [3, "fast"] }],
+      links: [...EDITOR.links, [2, 1, 0, 3, 0, "IMAGE"]],
+    };
+    const note = "Graph: node 3 (Show It) is left out: its class is unknown, and no target needs it.";
+    await refuses(
+      render(shown, { outputDir: folder() }),
+      "graph.unknown-class",
+      /name targets that do not need them\.$/,
+    );
+    await refuses(render(shown, { targets: ["3"], outputDir: folder() }), "graph.unknown-class", /"Show It"/);
+    const options = { targets: ["2"], outputDir: folder() };
+    assert.equal(validateGraph(shown, { targets: ["2"] }).ok, true);
+    const { files, warnings } = await render(shown, options);
+    assert.deepEqual(warnings, [note]);
+    const bytes = readFileSync(files[0]!.path);
+    const { text } = await decodePng(bytes);
+    assert.deepEqual([Object.keys(JSON.parse(text.prompt!)), JSON.parse(text.workflow!)], [["1", "2"], shown]);
+    assert.equal((await verifyImage(bytes)).status, "verified");
+    const notes: string[] = [];
+    let done = 0;
+    for await (const event of batch(shown, [{ "1.color": 1 }, { "1.color": 2 }], options)) {
+      if (event.type === "item-done") done++;
+      if (event.type === "warning") notes.push(event.message);
+    }
+    assert.deepEqual([done, notes], [2, [note]]);
   });
 
   it("validates the editor's files that have only nodes of ours", async () => {

@@ -22,6 +22,7 @@ const BEGINNINGS: readonly (readonly [start: string, format: string])[] = [
   ["Rar!", "a RAR archive: unpack it"],
   ["\x89HDF\r\n\x1a\n", "an HDF5 file: use the model's .safetensors file"],
   ["%PDF-", "a PDF document"],
+  ["\x1a\x45\xdf\xa3", "a video"],
   ["version https://git-lfs.github.com/", "a Git LFS pointer: fetch the real file with git lfs pull"],
 ];
 
@@ -61,6 +62,7 @@ export function otherFormat(start: Uint8Array): string | undefined {
   if (known !== undefined) return known[1];
   const picture = pictureKind(start);
   if (picture !== undefined) return `${KIND_NAMES[picture]} picture`;
+  if (head.startsWith("ftyp", 4)) return "a video";
   if (head.startsWith(TAR.mark, TAR.at)) return "a tar archive: unpack it";
   if (isOnnx(start)) return "an ONNX model: use the model's .safetensors file";
   const text = textOf(start);

@@ -32,6 +32,16 @@ describe("graph/workflow/convert", () => {
     });
   }
 
+  it("gives new ids to nodes whose id another has, as the editor does: links mean the first", () => {
+    const image = (id: number, color: number) => node(id, "EmptyImage", { widgets_values: [8, 8, 1, color] });
+    const save = node(9, "SaveImage", { inputs: [open("images", 1, "IMAGE")], widgets_values: ["a"] });
+    const nodes = [image(5, 1), image(5, 2), save, image(10, 3)];
+    const graph = convertWorkflow({ nodes, links: [[1, 5, 0, 9, 0, "IMAGE"]] }) as Record<string, { inputs: object }>;
+    const colors = Object.entries(graph).map(([id, { inputs }]) => [id, (inputs as { color?: number }).color]);
+    assert.deepEqual(Object.fromEntries(colors), { 5: 1, 9: undefined, 10: 3, 11: 2 });
+    assert.deepEqual(graph["9"]!.inputs, { filename_prefix: "a", images: ["5", 0] });
+  });
+
   it("refuses a file that leaves widgets unnamed, and lists all unknown classes", async () => {
     const linked = { inputs: [open("images", 1)], widgets_values: [3, "fast"] };
     const widget = { name: "strength", type: "FLOAT", link: null, widget: { name: "strength" } };
@@ -42,7 +52,7 @@ describe("graph/workflow/convert", () => {
       [2, 8, 0, 9, 0, "IMAGE"],
     ];
     const hint =
-      "define these classes, save the workflow again in an editor that has them, or export it in API format.";
+      "define these classes, save the workflow again in an editor that has them, export it in API format, or name targets that do not need them.";
     const one = { nodes: [node(4, "Far Away", linked), node(5, "EmptyImage")], links };
     const { details } = await refuses(
       () => convertWorkflow(one),

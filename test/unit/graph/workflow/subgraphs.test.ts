@@ -110,6 +110,23 @@ describe("graph/workflow/instances", () => {
     assert.deepEqual(sizeOf(listed, "sized", {}, [[91, 6, 0, 3, 0, "INT"]]), [32, ["6", 0]]);
   });
 
+  it("follows the link of an input that the file lists twice, once without it", () => {
+    const links = [link(70, 6, 0, 3, 1)];
+    const [wide, high] = [widget("width", 70), widget("height")];
+    const lists = [
+      [socket("mask", "MASK"), widget("width"), widget("height"), socket("mask", "MASK"), wide, high],
+      [socket("mask", "MASK"), wide, high, socket("mask", "MASK"), widget("width"), widget("height")],
+      [socket("mask", "MASK"), socket("mask", "MASK"), wide, widget("width"), high, widget("height")],
+    ];
+    for (const inputs of lists)
+      assert.deepEqual(sizeOf({ inputs, widgets_values: [32, 48] }, "sized", {}, links), [["6", 0], 48]);
+  });
+
+  it("keeps a value whose input has a link that the file lacks, as other nodes do", () => {
+    const inputs = [socket("mask", "MASK"), widget("width", 70), widget("height")];
+    assert.deepEqual(sizeOf({ inputs, widgets_values: [32, 48] }), [32, 48]);
+  });
+
   it("leads through subgraphs inside, whether their nodes list inputs or not", () => {
     const values = { widgets_values: [48, 32] };
     assert.deepEqual(sizeOf(values, "around", { widgets_values: [1, 2] }), [32, 48]);

@@ -189,6 +189,22 @@ describe("io/png/png", () => {
     assert.equal((await decodePng(withTexts(whole))).text.workflow?.length, 2 ** 24);
   });
 
+  it("reads UTF-8 in chunks of Latin-1, as other programs write it", async () => {
+    const chunks = pngChunks(await encodePng(Tensor.zeros([4, 2, 3]))).map(({ type, data }) => [type, data] as const);
+    const entry = (key: string, text: Buffer) => Buffer.concat([Buffer.from(`${key}\0`), text]);
+    const added = [
+      ["tEXt", entry("utf8", Buffer.from("Füchse, 狐 🦊"))],
+      ["tEXt", entry("latin", Buffer.from("Füchse", "latin1"))],
+      ["zTXt", entry("deflated", Buffer.concat([Buffer.alloc(1), deflateSync(Buffer.from("Füchse, 狐"))]))],
+    ] as const;
+    const file = assemble([chunks[0]!, ...added, ...chunks.slice(1)]);
+    const expected = { utf8: "Füchse, 狐 🦊", latin: "Füchse", deflated: "Füchse, 狐" };
+    assert.deepEqual(readPngTexts(file), expected);
+    assert.deepEqual((await decodePng(file)).text, expected);
+    const alike = { parameters: "Ã¼" };
+    assert.deepEqual(readPngTexts(await encodePng(Tensor.zeros([4, 2, 3]), { text: alike })), alike);
+  });
+
   it("makes tensors of pictures: grey in colour, 16 bits as they are", async () => {
     const shapes: Record<number, number> = { 1: 3, 2: 4, 3: 3, 4: 4 };
     for (const channels of [1, 2, 3, 4]) {

@@ -75,6 +75,7 @@ describe("fillGraph", () => {
     assert.match(fill({ seed: "007" }), /"seed": "007"/);
     assert.match(fill({ "2.1.strength": "0.10" }), /"strength": 0\.10,/);
     assert.match(fill({ "2.1.average": "false" }), /"average": false/);
+    for (const text of ["TRUE", "True"]) assert.match(fill({ "2.1.average": text }), /"average": true/);
     assert.match(fill({ "10.text": "12" }), /"text": "12"/);
   });
 

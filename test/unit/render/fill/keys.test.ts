@@ -174,6 +174,28 @@ describe("common names of inputs", () => {
     assert.deepEqual(meant(graph).slice(0, 2), ["10.value", "3.text"]);
   });
 
+  it("follow numbers to the primitives that hold them, if the graph sets none itself", () => {
+    const change = (id: string, links: object) => {
+      const node = textToImage()[id]!;
+      return { [id]: { ...node, inputs: { ...node.inputs, ...links } } };
+    };
+    const graph = textToImage({
+      ...change("4", { width: ["20", 0], height: ["20", 0] }),
+      ...change("5", { seed: ["21", 0], steps: ["23", 0] }),
+      "20": primitive("PrimitiveInt", 64),
+      "21": primitive("PrimitiveInt", 7),
+      "22": { class_type: "RandomNoise", inputs: { noise_seed: ["21", 0] } },
+      "23": primitive("PrimitiveInt", ["20", 0]),
+    });
+    assert.deepEqual(meant(graph).slice(2), [
+      "21.value",
+      '"steps" names no node\'s input (6.text) and the graph has no placeholder.',
+      "20.value",
+      "20.value",
+    ]);
+    assert.equal(meant({ ...graph, ...change("5", { steps: 4 }) })[2], "5.seed");
+  });
+
   it("know the nodes that hold both texts themselves, and unknown classes", () => {
     const pipe = JSON.parse(readFileSync(join(root, "test/graphs/latent-noisy.json"), "utf8")) as Nodes;
     assert.deepEqual(meant(pipe), [

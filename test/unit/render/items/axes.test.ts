@@ -119,7 +119,8 @@ describe("items combined with sweeps and seeds", () => {
     const told = (await collect(items)).map(({ values, fault }) =>
       fault === undefined ? values["5.steps"] : sentence(fault, files.folder()),
     );
-    const broken = "items.jsonl, line 2, column 10: expected a value, received the end of the text.";
+    const broken =
+      "items.jsonl, line 2, column 10: expected a value, received the end of the text. Each line has one whole object.";
     const clash = "items.jsonl, line 3 (5.steps): --sweep 5.steps sets this key, too.";
     assert.deepEqual(told, [1, 2, broken, broken, clash, clash, 1, 2]);
   });

@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { LatentkitError } from "#src/base/errors.js";
+import { CsvParser } from "#src/render/items/csv.js";
+import { createGraphKeys, createItemKeys } from "#src/render/items/graph-keys.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { openItems } from "#src/render/items/open.js";
 import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items/items.js";
@@ -115,15 +117,92 @@ describe("items from CSV", () => {
       "5.seed,scene, 5.seed\n1,x,2\n",
       `${here} 3 (5.seed): column 1 (5.seed) means the same; leave out one of them.`,
     );
-    await refused("5.seed,,scene\n", `${here} 2: expected a key such as 6.text, received an empty field.`);
     await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is not allowed as a key.`);
-    await refused(
-      "5.seed;scene\n1;x\n",
-      "items.csv, line 1: expected commas between the columns, received semicolons.",
-    );
     await refused("", "items.csv, line 1: expected a row of keys, received the end of the file.");
     const long = "x".repeat(100_000);
     await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
+  });
+
+  it("reads semicolons and tabs between columns, as spreadsheets save them, and the row that names them", async () => {
+    const expected = [
+      { "5.seed": "1", scene: "a, b" },
+      { "5.seed": "2", scene: "c; d" },
+    ];
+    for (const [separator, name] of [";", "\t", ","].flatMap((each) =>
+      [`items.csv`, `items.tsv`].map((file) => [each, file] as const),
+    )) {
+      const rows = [
+        ["5.seed", "scene"],
+        ["1", '"a, b"'],
+        ["2", '"c; d"'],
+      ].map((row) => row.join(separator));
+      for (const start of ["", `sep=${separator}\r\n`, `\ufeffsep=${separator}\n`, "\n\n"]) {
+        const text = `${start}${rows.join("\r\n")}\r\n`;
+        assert.deepEqual(await files.valuesOrFaults(name, text), expected, JSON.stringify(text));
+      }
+    }
+    // a key that has them is one column
+    assert.deepEqual(await files.valuesOrFaults("items.csv", "scene\na; b\n"), [{ scene: "a; b" }]);
+    await refused(
+      'scene;5.seed\n"a" b;3\n',
+      'items.csv, line 2, column 1: in the row that begins here, a semicolon is missing after a closing quote, or a quote in a text is not doubled ("").',
+    );
+  });
+
+  it("reads decimal commas between semicolons, but none that may part thousands", async () => {
+    const keys = createItemKeys(createGraphKeys({ "1": { class_type: "KSampler", inputs: { cfg: 7, steps: 4 } } }));
+    const cfgs = async (separator: string, ...fields: string[]) => {
+      const parser = new CsvParser("-", keys);
+      const items: BatchItem[] = [];
+      const rows = [["1.cfg", "1.steps"], ...fields.map((field) => [field, "4"])];
+      await parser.push(Buffer.from(rows.map((row) => row.join(separator)).join("\n")), items);
+      await parser.push(undefined, items);
+      return items.map(({ values }) => values["1.cfg"]);
+    };
+    assert.deepEqual(await cfgs(";", "7,5", "-0,125", "1,234", "1,2345", "7.5", "7"), [
+      "7.5",
+      "-0.125",
+      "1,234",
+      "1.2345",
+      "7.5",
+      "7",
+    ]);
+    assert.deepEqual(await cfgs(",", '"7,5"'), ["7,5"]);
+  });
+
+  it("finds the separator in a stream of single bytes", async () => {
+    const parser = new CsvParser("-", createItemKeys(seededKeys()));
+    const items: BatchItem[] = [];
+    for (const byte of Buffer.from("\ufeff5.seed;scene\n1;a, b\n")) await parser.push(Buffer.from([byte]), items);
+    await parser.push(undefined, items);
+    assert.deepEqual(
+      items.map(({ values, origin }) => [values, origin?.line]),
+      [[{ "5.seed": "1", scene: "a, b" }, 2]],
+    );
+  });
+
+  it("leaves out rows without text and columns without key, unless something is in them", async () => {
+    const text = "scene,5.seed,,\nx,1,,\n,,,\n , ,,\ny,2, ,\nz,3,,4\n";
+    assert.deepEqual(await files.valuesOrFaults("items.csv", text), [
+      { scene: "x", "5.seed": "1" },
+      { scene: "y", "5.seed": "2" },
+      'items.csv, line 6, column 4: expected nothing below an empty key, received "4"; pass --extra-columns to ignore the column.',
+    ]);
+    const source = await files.open("items.csv", ",scene\n0,x\n1,y\n", { extraColumns: true });
+    const items = await readAll(source);
+    assert.deepEqual(
+      items.map(({ values, origin }) => [values, origin!.columns]),
+      ["x", "y"].map((scene) => [{ scene }, { scene: 2, "9.text": 2 }]),
+    );
+  });
+
+  it("faults a spreadsheet's errors, which are not prompts", async () => {
+    const why = "an error of a spreadsheet, which takes texts that begin with =, +, - or @ for formulas.";
+    assert.deepEqual(await files.valuesOrFaults("items.csv", "scene,5.seed\n#NAME?,1\n#1 NAME?,2\nx,#REF!\n"), [
+      `items.csv, line 2, column 1 (scene): expected a value, received #NAME?, ${why}`,
+      { scene: "#1 NAME?", "5.seed": "2" },
+      `items.csv, line 4, column 2 (5.seed): expected a value, received #REF!, ${why}`,
+    ]);
   });
 
   it("keeps columns of the name template as fields, and ignores others if that is allowed", async () => {
@@ -140,9 +219,8 @@ describe("items from CSV", () => {
       ],
     );
     assert.notEqual(items[0]!.state, items[1]!.state);
-    // one column with semicolons is a mistake, not an extra column; so is what is nearly an input
+    // what is nearly an input is a mistake, not an extra column
     for (const [head, why] of [
-      ["no.;scene", /expected commas between the columns, received semicolons/],
       ["5.sead", /has no input "sead"/],
       ["51.seed", /has no node "51"/],
     ] as const) {
@@ -178,13 +256,27 @@ describe("items from CSV", () => {
   it("faults text that is not UTF-8", async () => {
     const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
     assert.deepEqual(await files.valuesOrFaults("items.csv", latin), [
-      "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",
+      "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes; save the file as CSV UTF-8.",
       { "5.seed": "2", scene: "x" },
     ]);
-    await refused(
-      Buffer.from("\ufeff5.seed\n1\n", "utf16le"),
-      "items.csv, line 1: expected text in UTF-8, received UTF-16.",
-    );
+  });
+
+  it("reads UTF-16, as spreadsheets and PowerShell save it, with a mark or without", async () => {
+    const scenes = ["狐 🦊", "x".repeat(70_000), "é"];
+    const text = `scene\t5.seed\r\n${scenes.map((scene, i) => `${scene}\t${i}`).join("\r\n")}\r\n`;
+    for (const mark of ["", "\ufeff"]) {
+      const bytes = Buffer.from(mark + text, "utf16le");
+      for (const content of [bytes, Buffer.from(bytes).swap16()]) {
+        assert.deepEqual(
+          await files.valuesOrFaults("items.csv", content),
+          scenes.map((scene, i) => ({ scene, "5.seed": String(i) })),
+        );
+        await refused(
+          content.subarray(0, -1),
+          "items.csv, line 1: expected text in UTF-8 or UTF-16, received other bytes.",
+        );
+      }
+    }
   });
 
   it("stops at broken quoting, naming the line, after the rows before it", async () => {
@@ -218,7 +310,7 @@ describe("items from CSV", () => {
     const folder = `${files.folder()}.csv`;
     await assert.rejects(openItems(join(folder, "x.txt"), seededKeys()), {
       code: "usage.invalid",
-      message: /expected a file named \.csv or \.jsonl/,
+      message: /expected a file named \.csv, \.tsv or \.jsonl/,
     });
   });
 

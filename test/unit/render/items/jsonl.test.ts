@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { NumberLiteral } from "#src/io/json/lossless.js";
 import { openItems } from "#src/render/items/open.js";
-import { itemFiles, seededKeys, sentence } from "../../../helpers/items/items.js";
+import { itemFiles, seededKeys } from "../../../helpers/items/items.js";
 
 describe("items from JSONL", () => {
   const files = itemFiles();
@@ -23,18 +23,25 @@ describe("items from JSONL", () => {
     );
   });
 
-  it("refuses UTF-16 as a whole, with a mark or without", async () => {
-    const text = '{"5.seed": 1}\n{"5.seed": 2}\n';
+  it("reads UTF-16, with a mark or without", async () => {
+    const text = '{"5.seed": 1, "scene": "狐"}\n{"5.seed": 2}\n';
     for (const bytes of [Buffer.from(`\ufeff${text}`, "utf16le"), Buffer.from(text, "utf16le")]) {
       for (const content of [bytes, Buffer.from(bytes).swap16()])
-        await assert.rejects(files.open("items.jsonl", content), (error) => {
-          assert.equal(
-            sentence(error, files.folder()),
-            "items.jsonl, line 1: expected text in UTF-8, received UTF-16.",
-          );
-          return true;
-        });
+        assert.deepEqual(await files.valuesOrFaults("items.jsonl", content), [
+          { "5.seed": 1, scene: "狐" },
+          { "5.seed": 2 },
+        ]);
     }
+  });
+
+  it("says that each line has a whole object, for lists, objects over lines and commas between", async () => {
+    const hint = "Each line has one whole object.";
+    assert.deepEqual(await files.valuesOrFaults("items.jsonl", '[{"5.seed": 1},\n{\n{"5.seed": 2},\n{"5.seed": 3}'), [
+      `items.jsonl, line 1, column 16: expected a value, received the end of the text. ${hint}`,
+      `items.jsonl, line 2, column 2: expected a key in double quotes, received the end of the text. ${hint}`,
+      `items.jsonl, line 3, column 14: expected the end of the text, received ",". ${hint}`,
+      { "5.seed": 3 },
+    ]);
   });
 
   it("faults only the item of a wrong line, with line and column", async () => {

@@ -58,6 +58,17 @@ describe("--seeds", () => {
     assert.deepEqual(keysOf(["seed", "9.noise_seed"]), ["5.seed", "8.seed"]);
   });
 
+  it("sets a seed that several nodes get from a primitive once", () => {
+    const keys = createGraphKeys({
+      1: { class_type: "PrimitiveInt", inputs: { value: 7 } },
+      2: { class_type: "RandomNoise", inputs: { noise_seed: ["1", 0] } },
+      3: { class_type: "KSampler", inputs: { seed: ["1", 0] } },
+      4: { class_type: "KSampler", inputs: { seed: 5 } },
+    });
+    assert.deepEqual(seedAxis("1", keys, []).keys, ["1.value", "4.seed"]);
+    assert.deepEqual(seedAxis("1", keys, ["1.value"]).keys, ["4.seed"]);
+  });
+
   it("refuses a graph that has nothing to set", () => {
     const taken = ["5.seed", "seed", "8.seed", "9.noise_seed"];
     assert.throws(() => seedAxis("1", seededKeys(), taken), {
