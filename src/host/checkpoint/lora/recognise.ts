@@ -202,6 +202,8 @@ const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
 /** PEFT with the name of an adapter, which is `default` if none is given. */
 const OF_ADAPTER = /^(.+)\.lora_(A|B|magnitude_vector)\.([^.]+)\.weight$/;
 const PEFT_ROLES = { A: "down", B: "up", magnitude_vector: "dora_scale" } as const;
+/** XLabs' LoRAs of Flux, which number the two streams of a block. */
+const OF_STREAM = /^(.+\.processor\.(?:qkv|proj))_lora([12])\.(up|down)\.weight$/;
 
 /** Meaning of a key of a LoRA file. */
 interface LoraKey {
@@ -215,6 +217,8 @@ interface LoraKey {
 export function readKey(key: string): LoraKey | undefined {
   const found = ENDINGS.find(([ending]) => key.length > ending.length && key.endsWith(ending));
   if (found !== undefined) return { module: key.slice(0, -found[0].length), role: found[1] };
+  const [, layer, stream, role] = OF_STREAM.exec(key) ?? [];
+  if (layer !== undefined) return { module: `${layer}${stream}`, role: role as "up" | "down" };
   const [, module, part, adapter] = OF_ADAPTER.exec(key) ?? [];
   if (module === undefined) return undefined;
   return { module, role: PEFT_ROLES[part as keyof typeof PEFT_ROLES], adapter };

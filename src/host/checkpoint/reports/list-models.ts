@@ -221,6 +221,7 @@ const LORA_STYLES = [
   ["kohya", /^lora_(?:unet|te\d?)_/],
   ["OneTrainer", /^lora_transformer_/],
   ["LyCORIS", /^lycoris_/],
+  ["XLabs", /^(?:double|single)_blocks\.\d+\.processor\./],
   ["PEFT", /^base_model\./],
   ["ai-toolkit", /^diffusion_model\./],
   ["diffusers", /^(?:unet|transformer|text_encoder(?:_[23])?|down_blocks|mid_block|up_blocks)\./],
