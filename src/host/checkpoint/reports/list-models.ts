@@ -196,7 +196,7 @@ function checkpointInWords({ words: family, sampling, inpaint, textEncoders, vae
 }
 
 function controlInWords(control: RecognisedControl): string {
-  if (control.kind === "lora") return "Control-LoRA of SDXL";
+  if (control.kind === "lora") return `Control-LoRA of ${control.part.isSdxl ? WORDS.sdxl : `${WORDS.sd1} or 2`}`;
   if (control.kind === "t2i") {
     const { unshuffle, kind } = control.part.config;
     return `T2I-Adapter of ${unshuffle === 8 ? WORDS.sd1 : WORDS.sdxl}${kind === "light" ? ", light" : ""}`;
