@@ -56,6 +56,7 @@ const MARKS: readonly Mark[] = [
   ["a Stable Cascade model", ".effnet_mapper."],
   ["a Stable Cascade model", ".channelwise."],
   ["a latent consistency model with a guidance embedding", ".cond_proj.weight"],
+  ["weights in 4 bits of Nunchaku (SVDQuant)", ".qweight", ".wscales"],
   // transformers
   ["a Chroma (diffusers) model", ".distilled_guidance_layer.", ".single_transformer_blocks."],
   ["a Chroma model", ".distilled_guidance_layer."],
@@ -112,6 +113,12 @@ const MARKS: readonly Mark[] = [
 
 /** Kinds that are loaded under keys as published: a file of the right kind has others, and a message names one. */
 const OWN_KINDS = /VAE|Stable Diffusion (?:checkpoint|UNet)|diffusers|a ControlNet$|text encoder$|tiny|upscale/;
+
+/** Families that run here: recognition finds their files, unless these are in another place or lack layers. */
+const OWN_MODELS = /^a (?:Chroma|Flux|Flux \(diffusers\)|Flux\.2|Stable Diffusion 3|Qwen-Image) model$/;
+
+/** Whether a name of foreignKind is that of a family that runs here. */
+export const isOwnModel = (kind: string): boolean => OWN_MODELS.test(kind);
 
 /** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
 export function foreignKind(weights: WeightMap): string | undefined {

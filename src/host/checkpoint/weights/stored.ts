@@ -99,7 +99,16 @@ export const unsupported = (name: string, expected: string, received: string): L
 export const invalid = (name: string, expected: string, received: string): LatentkitError =>
   refusal("model.invalid", name, expected, received);
 
+/** End of the name of a part of a model that has several, as diffusers and llama.cpp number them. */
+const PART = /-(\d{5})-of-(\d{5})\.(?:safetensors|gguf)$/;
+
 function refusal(code: ErrorCode, name: string, expected: string, received: string): LatentkitError {
+  const [part, parts = 1] = (PART.exec(name) ?? []).slice(1).map(Number);
+  if (parts > 1) return errorOf(code, name, "a whole model", `part ${part} of ${parts}: join the parts to one file`);
+  return errorOf(code, name, expected, received);
+}
+
+function errorOf(code: ErrorCode, name: string, expected: string, received: string): LatentkitError {
   const message = `Model ${quotedName(name)}: expected ${expected}, received ${received}.`;
   return new LatentkitError(code, message, { expected, received });
 }
