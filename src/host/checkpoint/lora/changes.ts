@@ -86,7 +86,10 @@ export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): 
   if (unmatched.length === 0) return undefined;
   const names = unmatched.slice(0, SHOWN).map((name) => quotedName(name));
   const rest = unmatched.length > SHOWN ? ` and ${unmatched.length - SHOWN} more` : "";
-  return `LoRA ${quotedName(lora.name)}: the model has no layers for ${names.join(", ")}${rest}.`;
+  const lost = new Set(unmatched);
+  const layers = [...lora.modules.keys()];
+  const effect = layers.length > 0 && layers.every((name) => lost.has(name)) ? " has no effect" : "";
+  return `LoRA ${quotedName(lora.name)}${effect}: the model has no layers for ${names.join(", ")}${rest}.`;
 }
 
 /** Shape that a LoRA sees of a weight. */
