@@ -55,6 +55,17 @@ export type WeightMap = ReadonlyMap<string, StoredWeight>;
 export const placedWeights = (weights: WeightMap): StoredWeight[] =>
   [...weights.values()].flatMap((weight) => weight.parts ?? [weight]);
 
+/** Weights of as many columns, whose rows follow each other in one. */
+export function joinedRows(parts: readonly StoredWeight[]): StoredWeight {
+  const [first] = parts as [StoredWeight];
+  const rows = parts.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  const isWhole = parts.every(
+    ({ shape }) =>
+      shape.length === first.shape.length && shape.slice(1).every((side, axis) => side === first.shape[axis + 1]),
+  );
+  return parts.length > 1 && isWhole ? { ...first, shape: [rows, ...first.shape.slice(1)], parts } : first;
+}
+
 /** Number of values of a shape. */
 export const valuesIn = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
 
