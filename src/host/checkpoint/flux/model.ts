@@ -61,7 +61,7 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { weights: this.part.weights, places: fluxPlaces };
+    return { weights: this.part.weights, places: fluxPlaces, inputs: "img_in.weight" };
   }
 
   adapted(adapter: Adapter): BuiltFlux {

@@ -16,7 +16,7 @@ interface PlacedChange {
 // decisions: LoRAs are merged into the graph
 /**
  * Changes that a LoRA makes to the weights of one network, none for strength 0. A layer that the network does not have is
- * left out: see unmatchedModules. Throws model.invalid if a tensor does not fit the weight it is for, or lacks another
+ * left out: see unmatchedModules, and leftOutInputs. Throws model.invalid if a tensor does not fit the weight it is for, or lacks another
  * that belongs to it; model.unsupported for a tensor of a form that is not known: a layer is never changed by half.
  */
 export function changesOf(lora: LoraFile, target: LoraTarget, strength: number): WeightChanges {
@@ -30,7 +30,8 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
   const places = strength === 0 ? undefined : placesByName(target);
   if (places !== undefined) refuseUnknown(lora, places);
   for (const name of lora.modules.keys()) {
-    add(places?.get(name)?.weight, weightChange, name);
+    const { weight } = places?.get(name) ?? {};
+    if (inputsOf(lora, name, weight, target) === undefined) add(weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
   const all = [...placed].map(
@@ -76,6 +77,34 @@ export function unmatchedModules(lora: LoraFile, targets: readonly LoraTarget[])
       if (places.length > 0 && tensors.has(role)) unmatched.push(tensors.get(role)!.key);
   }
   return unmatched;
+}
+
+/** Inputs of a layer [model's, LoRA's] if it takes the network's inputs and the LoRA is for a model with others. */
+function inputsOf(
+  { modules, inputs }: LoraFile,
+  name: string,
+  place: Place | undefined,
+  target: LoraTarget,
+): readonly [own: number, other: number] | undefined {
+  if (inputs !== undefined || place === undefined || place.key !== target.inputs) return undefined;
+  const { tensors } = modules.get(name)!;
+  const [, own = 1] = target.weights.get(place.key)!.shape;
+  const [, other = own, ...kernel] = (tensors.get("down") ?? tensors.get("diff"))?.weight.shape ?? [];
+  const isFlat = kernel.length === 0 && target.weights.get(place.key)!.shape.length > 2;
+  return isFlat || own === other ? undefined : [own, other];
+}
+
+/** A warning about the layer that takes a network's inputs, if the LoRA is for a model with others: it stays as it is. */
+export function leftOutInputs(lora: LoraFile, targets: readonly LoraTarget[]): string | undefined {
+  for (const target of targets) {
+    const places = placesByName(target);
+    for (const name of lora.modules.keys()) {
+      const [own, other] = inputsOf(lora, name, places.get(name)?.weight, target) ?? [];
+      if (own !== undefined)
+        return `LoRA ${quotedName(lora.name)}: ${quotedName(name)} is left out, as the model has ${own} inputs and not ${other}.`;
+    }
+  }
+  return undefined;
 }
 
 const BIAS_ROLES = ["diff_b", "b_norm"] as const;
