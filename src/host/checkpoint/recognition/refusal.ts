@@ -120,8 +120,9 @@ const OWN_MODELS = /^a (?:Chroma|Flux|Flux \(diffusers\)|Flux\.2|Stable Diffusio
 /** Whether a name of foreignKind is that of a family that runs here. */
 export const isOwnModel = (kind: string): boolean => OWN_MODELS.test(kind);
 
-/** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
+/** Name of the kind of model that a file's keys belong to, or what else it is; undefined for an unknown one. */
 export function foreignKind(weights: WeightMap): string | undefined {
+  if (weights.size === 0) return "a file without tensors";
   const marks = MARKS.map(([name, ...parts]) => ({ name, missing: new Set(parts), key: "" }));
   for (const key of weights.keys()) {
     const dotted = `.${key}`;

@@ -85,6 +85,11 @@ describe("foreignKind", () => {
     await refuses(work, "model.unsupported", /received unknown keys\.$/);
   });
 
+  it("says that a file has no tensors", async () => {
+    const work = recogniseCheckpoint(headerOf({}), () => Promise.reject(new Error("no values are needed")));
+    await refuses(work, "model.unsupported", /received a file without tensors\.$/);
+  });
+
   it("knows a checkpoint if another kind is expected", () => {
     const kind = foreignKind(headerOf(fullSizeShapes().sd1).weights);
     assert.match(kind!, /^a Stable Diffusion checkpoint with the key "model\.diffusion_model\.output_blocks\./);
