@@ -213,8 +213,12 @@ interface LoraKey {
   readonly adapter?: string;
 }
 
+/** PEFT's prefix behind that of diffusers, as SimpleTuner had both. */
+const TWO_PREFIXES = /^((?:unet|transformer|text_encoder(?:_[23])?)\.)base_model\.model\./;
+
 /** Layer and role of a tensor by its key; undefined for keys of no known form. @internal */
-export function readKey(key: string): LoraKey | undefined {
+export function readKey(whole: string): LoraKey | undefined {
+  const key = whole.replace(TWO_PREFIXES, "$1");
   const found = ENDINGS.find(([ending]) => key.length > ending.length && key.endsWith(ending));
   if (found !== undefined) return { module: key.slice(0, -found[0].length), role: found[1] };
   const [, layer, stream, role] = OF_STREAM.exec(key) ?? [];

@@ -214,6 +214,8 @@ const KEYS: Record<string, [module: string, role: string]> = {
   "unet.a.to_q.lora_B": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.up.weight": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.down.weight": ["unet.a.to_q", "down"],
+  "transformer.base_model.model.a.to_q.lora.up.weight": ["transformer.a.to_q", "up"],
+  "text_encoder_2.base_model.model.a.q_proj.lora_A.weight": ["text_encoder_2.a.q_proj", "down"],
   "unet.a.to_q.lora_magnitude_vector": ["unet.a.to_q", "dora_scale"],
   "x.dora_scale": ["x", "dora_scale"],
   "x.hada_w1_a": ["x", "hada_w1_a"],
