@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { type ModelHeader, unwrapped } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import {
   quotedName,
   type StoredWeight,
@@ -20,7 +20,7 @@ export async function recogniseLora(file: WeightFile, read: ReadValues): Promise
 }
 
 function otherKind({ name, weights }: ModelHeader): LatentkitError {
-  const kind = foreignKind(weights) ?? "unknown keys";
+  const kind = kindInWords(weights);
   const [key = ""] = weights.keys();
   const received = kind.startsWith("a LoRA")
     ? `one of a form that latentkit does not support, with the key ${quotedName(key)}`

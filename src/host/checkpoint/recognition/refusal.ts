@@ -120,9 +120,18 @@ const OWN_MODELS = /^a (?:Chroma|Flux|Flux \(diffusers\)|Flux\.2|Stable Diffusio
 /** Whether a name of foreignKind is that of a family that runs here. */
 export const isOwnModel = (kind: string): boolean => OWN_MODELS.test(kind);
 
-/** Name of the kind of model that a file's keys belong to, or what else it is; undefined for an unknown one. */
+/** Begins the words for a file of no known kind. */
+export const UNKNOWN_KEYS = "unknown keys";
+
+/** A file in words: the kind of model that its keys belong to, or one of its keys. */
+export function kindInWords(weights: WeightMap): string {
+  const [key] = weights.keys();
+  if (key === undefined) return "a file without tensors";
+  return foreignKind(weights) ?? `${UNKNOWN_KEYS} such as ${quotedName(key)}`;
+}
+
+/** Name of the kind of model that a file's keys belong to; undefined for an unknown one. @internal */
 export function foreignKind(weights: WeightMap): string | undefined {
-  if (weights.size === 0) return "a file without tensors";
   const marks = MARKS.map(([name, ...parts]) => ({ name, missing: new Set(parts), key: "" }));
   for (const key of weights.keys()) {
     const dotted = `.${key}`;

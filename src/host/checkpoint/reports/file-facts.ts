@@ -15,7 +15,7 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
-import { isOwnModel } from "../recognition/refusal.js";
+import { isOwnModel, UNKNOWN_KEYS } from "../recognition/refusal.js";
 import { encoderName, recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
 import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
@@ -186,7 +186,7 @@ function ggufFacts(file: ModelHeader, recognise: (file: ModelHeader) => Recognis
     return recognise(file);
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "model.unsupported") throw error;
-    const isUnknown = error.details.received === "unknown keys";
+    const isUnknown = error.details.received?.startsWith(UNKNOWN_KEYS);
     const family = familyIn(error) ?? (isUnknown ? ggufFamily(file.name, file.metadata[ARCHITECTURE]) : undefined);
     return { refusal: family === undefined ? { error } : { family, format: "GGUF" } };
   }

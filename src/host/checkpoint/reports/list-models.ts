@@ -11,7 +11,7 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { type RecognisedControl, recogniseControl } from "../unet/controls.js";
 import { WORDS } from "../unet/stable-diffusion.js";
@@ -252,7 +252,7 @@ function embeddingInWords({ path, weights }: WeightFile): string {
   const [only] = weights.values();
   const rows = named ?? (weights.size === 1 ? only : undefined);
   if (rows === undefined || rows.shape.length < 1 || rows.shape.length > 2)
-    throw unsupported(path, "an embedding", foreignKind(weights) ?? "unknown keys");
+    throw unsupported(path, "an embedding", kindInWords(weights));
   const tokens = rows.shape.length === 1 ? 1 : rows.shape[0]!;
   const family = weights.has("clip_g") ? " of SDXL" : "";
   return `embedding${family}, ${tokens} ${tokens === 1 ? "token" : "tokens"} of ${rows.shape.at(-1)}`;

@@ -7,7 +7,7 @@ import {
   renamed,
   unwrappedFile,
 } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
+import { kindInWords, OWN_FAMILIES } from "../recognition/refusal.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./build.js";
 import { isTaesd, type TaesdConfig, taesdPart } from "./taesd.js";
@@ -71,7 +71,7 @@ export function recogniseVae(whole: ModelHeader): RecognisedVae {
     throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which only decodes previews");
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
   const prefix = findVae(file.weights, [...PREFIXES, ""]);
-  if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  if (prefix === undefined) throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
   return { kind: "vae", part: vaePart(file, prefix) };
 }
 

@@ -236,7 +236,7 @@ describe("damaged files and files of other kinds in a models folder", () => {
       `${start}"lora.safetensors": ${expected} a LoRA.`,
     ]);
     assert.deepEqual(sentencesOf(host, "checkpoints", "odd.safetensors"), [
-      `${start}"odd.safetensors": ${expected} unknown keys.`,
+      `${start}"odd.safetensors": ${expected} unknown keys such as "foo.weight".`,
     ]);
     assert.match(sentencesOf(host, "vae", "lora.safetensors").join(), /expected a VAE of .*, received a LoRA\.$/);
     assert.match(
