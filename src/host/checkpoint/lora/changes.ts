@@ -79,7 +79,7 @@ export function unmatchedModules(lora: LoraFile, targets: readonly LoraTarget[])
   return unmatched;
 }
 
-/** Inputs of a layer [model's, LoRA's] if it takes the network's inputs and the LoRA is for a model with others. */
+/** Inputs of a layer [model's, LoRA's] if it takes the network's inputs and the LoRA is for a model with fewer. */
 function inputsOf(
   { modules, inputs }: LoraFile,
   name: string,
@@ -91,10 +91,10 @@ function inputsOf(
   const [, own = 1] = target.weights.get(place.key)!.shape;
   const [, other = own, ...kernel] = (tensors.get("down") ?? tensors.get("diff"))?.weight.shape ?? [];
   const isFlat = kernel.length === 0 && target.weights.get(place.key)!.shape.length > 2;
-  return isFlat || own === other ? undefined : [own, other];
+  return isFlat || own <= other ? undefined : [own, other];
 }
 
-/** A warning about the layer that takes a network's inputs, if the LoRA is for a model with others: it stays as it is. */
+/** A warning about the layer that takes a network's inputs, if the LoRA is for a model with fewer: it stays as it is. */
 export function leftOutInputs(lora: LoraFile, targets: readonly LoraTarget[]): string | undefined {
   for (const target of targets) {
     const places = placesByName(target);

@@ -55,7 +55,7 @@ describe("CheckpointLora", () => {
     );
   });
 
-  it("leaves the first layer of a model with other inputs as it is, and says so", async () => {
+  it("leaves the first layer of a model with more inputs as it is, and says so", async () => {
     const path = "down_blocks_2_attentions_0_transformer_blocks_0_attn1_to_k";
     const pair = (layer: string, up: readonly number[], down: readonly number[]) => ({
       [`lora_unet_${layer}.lora_up.weight`]: randomTensor(1, up),
@@ -63,8 +63,9 @@ describe("CheckpointLora", () => {
     });
     const both = { ...pair(path, [64, 2], [2, 64]), ...pair("conv_in", [32, 2, 1, 1], [2, 4, 3, 3]) };
     const only = pair(path, [64, 2], [2, 64]);
+    const wider = pair("conv_in", [32, 2, 1, 1], [2, 9, 3, 3]);
     mkdirSync(join(folder(), "loras"));
-    for (const [name, tensors] of Object.entries({ both, only }))
+    for (const [name, tensors] of Object.entries({ both, only, wider }))
       writeWeights(join(folder(), "loras", `${name}.safetensors`), tensors);
     const { model: repainting } = await host().loadCheckpoint("tiny-sd1-inpainting.safetensors");
     const changed = async (name: string, of: Model) => {
@@ -79,6 +80,11 @@ describe("CheckpointLora", () => {
     const [same, other] = [await changed("both", model), await changed("only", model)];
     assert.equal(same.warning, undefined);
     assert.ok(layerError(same.out, other.out) > 1e-3);
+    await refuses(
+      changed("wider", model),
+      "model.invalid",
+      /conv_in\.lora_down\.weight", for a weight of \[32, 4, 3, 3\]/,
+    );
   });
 
   it("refuses models and clips of another host, and of another family", async () => {
