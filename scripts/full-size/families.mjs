@@ -107,7 +107,6 @@ const Z_IMAGE = {
   headSize: 128,
   captionWidth: 2560,
   mlp: 10240,
-  layout: "original",
   layers: 30,
   noiseRefiners: 2,
   contextRefiners: 2,

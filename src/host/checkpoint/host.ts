@@ -105,7 +105,7 @@ export async function provenanceOf(
     if (file !== undefined) found.set(`${file.kind}/${file.name}`, file);
   };
   for (const { kind, name } of files) add(() => folders.find(kind, name));
-  for (const word of new Set(texts.flatMap(embeddingsOf))) add(() => findEmbedding(folders, word).file);
+  for (const word of new Set(texts.flatMap((text) => embeddingsOf(text)))) add(() => findEmbedding(folders, word).file);
   const models: Record<string, string> = {};
   const paths = new Set<string>();
   for (const [name, { path }] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {

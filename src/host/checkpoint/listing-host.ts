@@ -53,6 +53,8 @@ export function createListingHost(settings: ModelSettings): Host {
   return withAbilities({ ...listedBy(new ModelFolders(settings.folders)), loadCheckpoint });
 }
 
+const NONE_TAKEN = "only CLIP's text encoders take embeddings";
+
 /**
  * Sentences on the embeddings of a prompt that no file has the name of or that do not fit the encoders, and errors of those
  * that fail a run, each once.
@@ -63,13 +65,15 @@ function promptWarnings(
   encoders: readonly EncoderSize[],
 ): (string | LatentkitError)[] {
   const sentences = new Map<string, string | LatentkitError>();
-  for (const word of new Set(embeddingsOf(prompt))) {
+  const ofClip = encoders.filter(isOfClip);
+  // those of Qwen read parentheses as they are
+  const isPlain = encoders.length > 0 && encoders.every((encoder) => !isOfClip(encoder) && encoder.name !== "t5");
+  for (const word of new Set(embeddingsOf(prompt, isPlain))) {
     try {
       const { file, name } = findEmbedding(folders, word);
       if (file === undefined) sentences.set(name, noSuchEmbedding(folders, name));
-      else
-        for (const problem of embeddingProblems(file, encoders.filter(isOfClip)))
-          sentences.set(problem, leftOut(file, problem));
+      else if (encoders.length > 0 && ofClip.length === 0) sentences.set(name, leftOut(file, NONE_TAKEN));
+      else for (const problem of embeddingProblems(file, ofClip)) sentences.set(problem, leftOut(file, problem));
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       sentences.set(error.message, error);
@@ -78,13 +82,14 @@ function promptWarnings(
   return [...sentences.values()];
 }
 
-/** The words after "embedding:" in a prompt. */
-export function embeddingsOf(prompt: string): string[] {
+/** The words after "embedding:" in a prompt, `isPlain` in one whose parentheses set no weights. */
+export function embeddingsOf(prompt: string, isPlain = false): string[] {
   const words: string[] = [];
   const embedding = (word: string) => {
     words.push(word);
     return { ids: [], rest: "" };
   };
-  for (const [text] of parsePrompt(prompt)) tokenGroups(text, { name: "of words", tokenize: () => [], embedding });
+  const texts = isPlain ? [prompt] : parsePrompt(prompt).map(([text]) => text);
+  for (const text of texts) tokenGroups(text, { name: "of words", tokenize: () => [], embedding });
   return words;
 }

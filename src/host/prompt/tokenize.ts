@@ -110,6 +110,21 @@ export function tokenGroups(text: string, encoder: Splitter, warn?: Warn): (read
   return groups;
 }
 
+const MARKED_WORD = /(^|[ \n])embedding:(\S+)/g;
+
+/** A text without its words "embedding:NAME", for an encoder that takes no embeddings; the commas that end one stay. */
+export function withoutEmbeddings(text: string): string {
+  const plain = text.replace(MARKED_WORD, (_, _before, word: string) => word.slice(withoutCommas(word).length));
+  return text.startsWith(MARK) ? plain.trimStart() : plain;
+}
+
+/** A word without the commas that end it. */
+export function withoutCommas(word: string): string {
+  let end = word.length;
+  while (end > 0 && word[end - 1] === ",") end--;
+  return word.slice(0, end);
+}
+
 function nextMark(text: string, from: number, { embedding }: Splitter): number {
   if (embedding === undefined) return -1;
   let mark = text.indexOf(MARK, from);

@@ -1,5 +1,5 @@
 import { type ModelHeader, type Part, PartShapes, unwrappedFile } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildClipVision, type ClipVisionConfig, KEYS, POSITIONS } from "./build.js";
 
@@ -26,7 +26,7 @@ export function clipVisionPart(whole: ModelHeader): Part<ClipVisionConfig> {
   const other = otherEncoder(weights);
   if (other !== undefined) throw unsupported(name, EXPECTED, other);
   const layout = layoutOf(weights);
-  if (layout === undefined) throw unsupported(name, EXPECTED, foreignKind(weights) ?? "unknown keys");
+  if (layout === undefined) throw unsupported(name, EXPECTED, kindInWords(weights));
   const keys = KEYS[layout];
   const shapes = new PartShapes(file, weights, (key) => key);
   const [positions, hidden] = shapes.sides(keys.positions, 2) as [number, number];

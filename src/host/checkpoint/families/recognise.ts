@@ -5,7 +5,7 @@ import { flux } from "../flux/recognise.js";
 import { hasQwenImageControl, qwenImageControlPart } from "../qwen-image/control.js";
 import { qwenImage } from "../qwen-image/recognise.js";
 import { type ModelHeader, type Part, unwrappedFile } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { sd3 } from "../sd3/recognise.js";
 import { stableDiffusion } from "../unet/stable-diffusion.js";
 import { unsupported } from "../weights/stored.js";
@@ -58,5 +58,5 @@ export function recogniseModelPatch(whole: ModelHeader): RecognisedPatch {
   const file = unwrappedFile(whole, (weights) => hasZImageControl(weights) || hasQwenImageControl(weights));
   if (hasZImageControl(file.weights)) return { family: "z-image", part: zImageControlPart(file) };
   if (hasQwenImageControl(file.weights)) return { family: "qwen-image", part: qwenImageControlPart(file) };
-  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
 }

@@ -28,8 +28,9 @@ interface Cached {
   readonly listings: readonly Listing[];
   readonly paths: ReadonlyMap<string, string>;
   readonly names: readonly string[];
-  readonly byLowerCase: ReadonlyMap<string, string>;
-  /** Names of files by their name without a folder. */
+  /** Names by what is left of them without case and without the form of accents: see folded. */
+  readonly byFolded: ReadonlyMap<string, string>;
+  /** Names of files by their name without a folder, its accents composed. */
   readonly byBareName: ReadonlyMap<string, readonly string[]>;
   readonly listedAt: number;
   checkedAt: number;
@@ -74,8 +75,9 @@ export class ModelFolders {
 
   /**
    * Finds a file by its name: with its folder, without, or with another one if only one file has that name; "\" also
-   * separates, as in graphs from Windows. Case matters as it does on the file system. Throws model.missing with the nearest
-   * names, path.outside for a name that leads out of the folders.
+   * separates, as in graphs from Windows. Case matters as it does on the file system; whether accents are letters of their
+   * own, as in names from macOS, does not. Throws model.missing with the nearest names, path.outside for a name that leads
+   * out of the folders.
    */
   resolve(kind: ModelKind, name: string): ModelFile {
     const file = this.find(kind, name);
@@ -115,11 +117,14 @@ export class ModelFolders {
   }
 
   #match(kind: ModelKind, wanted: string): ModelFile | undefined {
-    const { paths, byLowerCase, byBareName } = this.#current(kind);
-    const alike = byLowerCase.get(wanted.toLowerCase());
+    const { paths, byFolded, byBareName } = this.#current(kind);
+    const alike = byFolded.get(folded(wanted));
     // on a file system that ignores case, the name leads there as well
-    const isSame = alike !== undefined && this.folders(kind).some((folder) => existsSync(join(folder, wanted)));
-    const name = paths.has(wanted) ? wanted : isSame ? alike : onlyOne(kind, wanted, byBareName.get(bareName(wanted)));
+    const isSame =
+      alike !== undefined &&
+      (composed(alike) === composed(wanted) || this.folders(kind).some((folder) => existsSync(join(folder, wanted))));
+    const namesakes = byBareName.get(bareName(composed(wanted)));
+    const name = paths.has(wanted) ? wanted : isSame ? alike : onlyOne(kind, wanted, namesakes);
     return name === undefined ? undefined : { kind, name, path: paths.get(name)! };
   }
 
@@ -134,14 +139,15 @@ export class ModelFolders {
       for (const name of names) if (!paths.has(name)) paths.set(name, join(folders[i]!, name));
     }
     const names = [...paths.keys()].sort();
-    const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
+    const byFolded = new Map(names.map((name) => [folded(name), name]));
     const byBareName = new Map<string, string[]>();
     for (const name of names) {
-      const namesakes = byBareName.get(bareName(name));
-      if (namesakes === undefined) byBareName.set(bareName(name), [name]);
+      const bare = bareName(composed(name));
+      const namesakes = byBareName.get(bare);
+      if (namesakes === undefined) byBareName.set(bare, [name]);
       else namesakes.push(name);
     }
-    const listed: Cached = { listings, paths, names, byLowerCase, byBareName, listedAt: now, checkedAt: now };
+    const listed: Cached = { listings, paths, names, byFolded, byBareName, listedAt: now, checkedAt: now };
     this.#cached.set(kind, listed);
     return listed;
   }
@@ -216,13 +222,17 @@ function requireInside(kind: ModelKind, name: string, wanted: string): void {
  * model.missing if there are several: only the author knows which of them a graph means.
  */
 function onlyOne(kind: ModelKind, wanted: string, namesakes: readonly string[] = []): string | undefined {
-  const ending = namesakes.filter((name) => name.endsWith(`/${wanted}`));
+  const ending = namesakes.filter((name) => composed(name).endsWith(`/${composed(wanted)}`));
   const found = ending.length > 0 ? ending : namesakes;
   if (found.length <= 1) return found[0];
   const listed = found.slice(0, MOST_LISTED).map(describe).join(", ");
   const message = `Models: expected the name of one file among the ${KIND_WORDS[kind]}, received ${describe(wanted)}, which ${found.length} files share: ${listed}.`;
   throw new LatentkitError("model.missing", message, { received: describe(wanted), suggestion: found[0] });
 }
+
+/** A name with each accent in its letter, if there is such a letter. */
+const composed = (name: string): string => name.normalize("NFC");
+const folded = (name: string): string => composed(name).toLowerCase();
 
 const bareName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 

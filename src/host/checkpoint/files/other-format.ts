@@ -38,6 +38,10 @@ const TEXTS: readonly (readonly [beginning: RegExp, format: string])[] = [
   [/^\s*<(?:!doctype|html|head|body|!--)/i, "a web page: the download may need a login or a token, or another address"],
   [/^\s*<\?xml/i, `XML, probably a server's error message: ${AGAIN}`],
   [/^\s*[{[]/, `JSON, probably a server's error message: ${AGAIN}`],
+  [
+    /^\s*(?:access (?:to|denied)|unauthorized|forbidden|invalid (?:username|credentials))/i,
+    "a server's refusal: the download needs a login or a token",
+  ],
   [/^/, `text: ${AGAIN}`],
 ];
 

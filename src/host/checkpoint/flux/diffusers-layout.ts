@@ -1,4 +1,4 @@
-import { BLOCK_TYPES, isBlockType, type StoredWeight, type WeightMap } from "../weights/stored.js";
+import { BLOCK_TYPES, isBlockType, joinedRows, type StoredWeight, type WeightMap } from "../weights/stored.js";
 import {
   AROUND,
   type DiffusersNames,
@@ -81,17 +81,6 @@ export function diffusersKey(key: string, isFlux2: boolean): string {
 
 const isPartOfWhole = (layer: string | undefined, inSingle: boolean): boolean =>
   JOINED.some(([isSingle, , names]) => isSingle === inSingle && layer !== undefined && names.includes(layer));
-
-/** Weights of as many columns, whose rows follow each other in one. */
-function joinedRows(parts: readonly StoredWeight[]): StoredWeight {
-  const [first] = parts as [StoredWeight];
-  const rows = parts.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
-  const isWhole = parts.every(
-    ({ shape }) =>
-      shape.length === first.shape.length && shape.slice(1).every((side, axis) => side === first.shape[axis + 1]),
-  );
-  return parts.length > 1 && isWhole ? { ...first, shape: [rows, ...first.shape.slice(1)], parts } : first;
-}
 
 /** The weight with its second half of rows first. */
 function withSwappedHalves(weight: StoredWeight, refuse: Refuse): StoredWeight {

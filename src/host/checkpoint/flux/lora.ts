@@ -14,7 +14,7 @@ const BLOCK = /^(double|single)_blocks\.(\d+)\.(.+)$/;
 /** Layers of a Flux transformer by the names of LoRA files. */
 export const fluxPlaces = (weights: WeightMap): NamedPlaces =>
   [...ownPlaces(weights)].flatMap(([module, at]) =>
-    [[module, at] as const, ...diffusersPlaces(module, at, weights)].map(
+    [[module, at] as const, ...diffusersPlaces(module, at, weights), ...xlabsPlaces(module, at, weights)].map(
       ([name, places]) => [transformerNames(name), places] as const,
     ),
   );
@@ -36,6 +36,24 @@ function diffusersPlaces(module: string, at: ModulePlaces, weights: WeightMap): 
   if (kind === "double" && isKeyOf(THIRDS, layer))
     return THIRDS[layer].map((name, i) => part(name, thirdOf(rows, i as 0 | 1 | 2)));
   return namesOf(kind === "single" ? IN_SINGLE : IN_DOUBLE, layer).map((name) => [`${block}.${name}`, at]);
+}
+
+/** Layers of attention in XLabs' files: 1 is the stream of the picture, 2 that of the text. */
+const OF_XLABS: Readonly<Record<string, string>> = {
+  "img_attn.qkv": "qkv1",
+  "txt_attn.qkv": "qkv2",
+  "img_attn.proj": "proj1",
+  "txt_attn.proj": "proj2",
+  linear1: "qkv",
+  linear2: "proj",
+};
+
+function xlabsPlaces(module: string, at: ModulePlaces, weights: WeightMap): [string, ModulePlaces][] {
+  const [, kind, number, layer = ""] = BLOCK.exec(module) ?? [];
+  if (!isKeyOf(OF_XLABS, layer)) return [];
+  const [, width = 0] = weights.get(at.weight?.key ?? "")?.shape ?? [];
+  const places = layer === "linear1" ? rowsOf(at, [[0, 3 * width]]) : at;
+  return [[`${kind}_blocks.${number}.processor.${OF_XLABS[layer]}`, places]];
 }
 
 function aroundBlocks(module: string, at: ModulePlaces, rows: number): [string, ModulePlaces][] {

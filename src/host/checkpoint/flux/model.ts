@@ -61,7 +61,7 @@ export class BuiltFlux implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { weights: this.part.weights, places: fluxPlaces };
+    return { weights: this.part.weights, places: fluxPlaces, inputs: "img_in.weight" };
   }
 
   adapted(adapter: Adapter): BuiltFlux {
@@ -74,7 +74,11 @@ export class BuiltFlux implements DiffusionNetwork {
     if (inputs === config.inputs) return this;
     const expected = 2 * config.outputs;
     if (inputs !== expected || config.inputs > expected) {
-      const message = `${this.label}: expected a Control LoRA for ${expected} numbers of a patch, received one for ${inputs} beside a model that takes ${config.inputs}.`;
+      const what =
+        inputs === expected
+          ? `a model that takes ${config.outputs} or ${expected} numbers of a patch for a Control LoRA, received one that takes ${config.inputs}`
+          : `a Control LoRA for ${expected} numbers of a patch, received one for ${inputs}`;
+      const message = `${this.label}: expected ${what}.`;
       throw new LatentkitError("model.unsupported", message);
     }
     return new BuiltFlux(this.runtime, this.part.with({ ...config, inputs }, takingInputs(weights, inputs)));

@@ -1,5 +1,5 @@
 import { type ModelHeader, type Part, PartShapes, unwrappedFile } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
 import { buildProjection, HEAD_SIZE, type KeysConfig, keysAndValues, type ProjectionConfig } from "./build.js";
 
@@ -40,7 +40,7 @@ export function ipAdapterPart(whole: ModelHeader): IpAdapterPart {
   const weights = underOwnNames(unwrapped.weights);
   const file = { ...unwrapped, weights };
   if (!has(weights, "image_proj.") || !has(weights, "ip_adapter."))
-    throw unsupported(file.name, EXPECTED, foreignKind(weights) ?? "unknown keys");
+    throw unsupported(file.name, EXPECTED, kindInWords(weights));
   const other = OTHER_KINDS.find(([, isOne]) => isOne(weights, file.name));
   if (other !== undefined) throw unsupported(file.name, EXPECTED, other[0]);
   const shapes = new PartShapes(file, weights, (key) => key);

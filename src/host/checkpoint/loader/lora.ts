@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import type { Clip, Lora, Model } from "../../types.js";
 import { CheckpointModel, type DiffusionNetwork } from "../diffusion/model.js";
-import { changesOf, unmatchedModules, unmatchedWarning } from "../lora/changes.js";
+import { changesOf, leftOutInputs, unmatchedModules, unmatchedWarning } from "../lora/changes.js";
 import type { LoraTarget } from "../lora/places.js";
 import type { LoraFile } from "../lora/recognise.js";
 import { type Adapter, fileStateKey } from "../session/model-part.js";
@@ -30,7 +30,9 @@ export class CheckpointLora implements Lora {
     const texts = clip === undefined ? [] : textTargetsOf(clip);
     const targets = [requireTarget(requireOwn(model).source.network), ...texts];
     const unmatched = unmatchedWarning(this.#lora, unmatchedModules(this.#lora, targets));
-    const sentences = [this.#lora.note, unmatched].filter((sentence) => sentence !== undefined);
+    const sentences = [this.#lora.note, leftOutInputs(this.#lora, targets), unmatched].filter(
+      (sentence) => sentence !== undefined,
+    );
     return sentences.length === 0 ? undefined : sentences.join(" ");
   }
 

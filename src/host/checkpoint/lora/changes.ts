@@ -16,7 +16,7 @@ interface PlacedChange {
 // decisions: LoRAs are merged into the graph
 /**
  * Changes that a LoRA makes to the weights of one network, none for strength 0. A layer that the network does not have is
- * left out: see unmatchedModules. Throws model.invalid if a tensor does not fit the weight it is for, or lacks another
+ * left out: see unmatchedModules, and leftOutInputs. Throws model.invalid if a tensor does not fit the weight it is for, or lacks another
  * that belongs to it; model.unsupported for a tensor of a form that is not known: a layer is never changed by half.
  */
 export function changesOf(lora: LoraFile, target: LoraTarget, strength: number): WeightChanges {
@@ -30,7 +30,8 @@ export function changesOf(lora: LoraFile, target: LoraTarget, strength: number):
   const places = strength === 0 ? undefined : placesByName(target);
   if (places !== undefined) refuseUnknown(lora, places);
   for (const name of lora.modules.keys()) {
-    add(places?.get(name)?.weight, weightChange, name);
+    const { weight } = places?.get(name) ?? {};
+    if (inputsOf(lora, name, weight, target) === undefined) add(weight, weightChange, name);
     add(places?.get(name)?.bias, biasChange, name);
   }
   const all = [...placed].map(
@@ -78,6 +79,34 @@ export function unmatchedModules(lora: LoraFile, targets: readonly LoraTarget[])
   return unmatched;
 }
 
+/** Inputs of a layer [model's, LoRA's] if it takes the network's inputs and the LoRA is for a model with fewer. */
+function inputsOf(
+  { modules, inputs }: LoraFile,
+  name: string,
+  place: Place | undefined,
+  target: LoraTarget,
+): readonly [own: number, other: number] | undefined {
+  if (inputs !== undefined || place === undefined || place.key !== target.inputs) return undefined;
+  const { tensors } = modules.get(name)!;
+  const [, own = 1] = target.weights.get(place.key)!.shape;
+  const [, other = own, ...kernel] = (tensors.get("down") ?? tensors.get("diff"))?.weight.shape ?? [];
+  const isFlat = kernel.length === 0 && target.weights.get(place.key)!.shape.length > 2;
+  return isFlat || own <= other ? undefined : [own, other];
+}
+
+/** A warning about the layer that takes a network's inputs, if the LoRA is for a model with fewer: it stays as it is. */
+export function leftOutInputs(lora: LoraFile, targets: readonly LoraTarget[]): string | undefined {
+  for (const target of targets) {
+    const places = placesByName(target);
+    for (const name of lora.modules.keys()) {
+      const [own, other] = inputsOf(lora, name, places.get(name)?.weight, target) ?? [];
+      if (own !== undefined)
+        return `LoRA ${quotedName(lora.name)}: ${quotedName(name)} is left out, as the model has ${own} inputs and not ${other}.`;
+    }
+  }
+  return undefined;
+}
+
 const BIAS_ROLES = ["diff_b", "b_norm"] as const;
 const SHOWN = 3;
 
@@ -86,7 +115,10 @@ export function unmatchedWarning(lora: LoraFile, unmatched: readonly string[]): 
   if (unmatched.length === 0) return undefined;
   const names = unmatched.slice(0, SHOWN).map((name) => quotedName(name));
   const rest = unmatched.length > SHOWN ? ` and ${unmatched.length - SHOWN} more` : "";
-  return `LoRA ${quotedName(lora.name)}: the model has no layers for ${names.join(", ")}${rest}.`;
+  const lost = new Set(unmatched);
+  const layers = [...lora.modules.keys()];
+  const effect = layers.length > 0 && layers.every((name) => lost.has(name)) ? " has no effect" : "";
+  return `LoRA ${quotedName(lora.name)}${effect}: the model has no layers for ${names.join(", ")}${rest}.`;
 }
 
 /** Shape that a LoRA sees of a weight. */

@@ -24,6 +24,8 @@ export interface LoraTarget {
   readonly weights: WeightMap;
   /** Its layers by every name that LoRA files have for them. */
   readonly places: (weights: WeightMap) => NamedPlaces;
+  /** Key of the layer that takes the network's inputs, of which models that repaint have more. */
+  readonly inputs?: string;
   /** Whether a changed weight is rounded to the type of the file. */
   readonly isRounded?: boolean;
 }

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { type ModelHeader, unwrapped } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import {
   quotedName,
   type StoredWeight,
@@ -20,7 +20,7 @@ export async function recogniseLora(file: WeightFile, read: ReadValues): Promise
 }
 
 function otherKind({ name, weights }: ModelHeader): LatentkitError {
-  const kind = foreignKind(weights) ?? "unknown keys";
+  const kind = kindInWords(weights);
   const [key = ""] = weights.keys();
   const received = kind.startsWith("a LoRA")
     ? `one of a form that latentkit does not support, with the key ${quotedName(key)}`
@@ -202,6 +202,8 @@ const ENDINGS: readonly (readonly [ending: string, role: TensorRole])[] = [
 /** PEFT with the name of an adapter, which is `default` if none is given. */
 const OF_ADAPTER = /^(.+)\.lora_(A|B|magnitude_vector)\.([^.]+)\.weight$/;
 const PEFT_ROLES = { A: "down", B: "up", magnitude_vector: "dora_scale" } as const;
+/** XLabs' LoRAs of Flux, which number the two streams of a block. */
+const OF_STREAM = /^(.+\.processor\.(?:qkv|proj))_lora([12])\.(up|down)\.weight$/;
 
 /** Meaning of a key of a LoRA file. */
 interface LoraKey {
@@ -211,10 +213,16 @@ interface LoraKey {
   readonly adapter?: string;
 }
 
+/** PEFT's prefix behind that of diffusers, as SimpleTuner had both. */
+const TWO_PREFIXES = /^((?:unet|transformer|text_encoder(?:_[23])?)\.)base_model\.model\./;
+
 /** Layer and role of a tensor by its key; undefined for keys of no known form. @internal */
-export function readKey(key: string): LoraKey | undefined {
+export function readKey(whole: string): LoraKey | undefined {
+  const key = whole.replace(TWO_PREFIXES, "$1");
   const found = ENDINGS.find(([ending]) => key.length > ending.length && key.endsWith(ending));
   if (found !== undefined) return { module: key.slice(0, -found[0].length), role: found[1] };
+  const [, layer, stream, role] = OF_STREAM.exec(key) ?? [];
+  if (layer !== undefined) return { module: `${layer}${stream}`, role: role as "up" | "down" };
   const [, module, part, adapter] = OF_ADAPTER.exec(key) ?? [];
   if (module === undefined) return undefined;
   return { module, role: PEFT_ROLES[part as keyof typeof PEFT_ROLES], adapter };

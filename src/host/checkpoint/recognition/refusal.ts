@@ -56,6 +56,7 @@ const MARKS: readonly Mark[] = [
   ["a Stable Cascade model", ".effnet_mapper."],
   ["a Stable Cascade model", ".channelwise."],
   ["a latent consistency model with a guidance embedding", ".cond_proj.weight"],
+  ["weights in 4 bits of Nunchaku (SVDQuant)", ".qweight", ".wscales"],
   // transformers
   ["a Chroma (diffusers) model", ".distilled_guidance_layer.", ".single_transformer_blocks."],
   ["a Chroma model", ".distilled_guidance_layer."],
@@ -113,7 +114,23 @@ const MARKS: readonly Mark[] = [
 /** Kinds that are loaded under keys as published: a file of the right kind has others, and a message names one. */
 const OWN_KINDS = /VAE|Stable Diffusion (?:checkpoint|UNet)|diffusers|a ControlNet$|text encoder$|tiny|upscale/;
 
-/** Name of the kind of model that a file's keys belong to; undefined for an unknown one. */
+/** Families that run here: recognition finds their files, unless these are in another place or lack layers. */
+const OWN_MODELS = /^a (?:Chroma|Flux|Flux \(diffusers\)|Flux\.2|Stable Diffusion 3|Qwen-Image) model$/;
+
+/** Whether a name of foreignKind is that of a family that runs here. */
+export const isOwnModel = (kind: string): boolean => OWN_MODELS.test(kind);
+
+/** Begins the words for a file of no known kind. */
+export const UNKNOWN_KEYS = "unknown keys";
+
+/** A file in words: the kind of model that its keys belong to, or one of its keys. */
+export function kindInWords(weights: WeightMap): string {
+  const [key] = weights.keys();
+  if (key === undefined) return "a file without tensors";
+  return foreignKind(weights) ?? `${UNKNOWN_KEYS} such as ${quotedName(key)}`;
+}
+
+/** Name of the kind of model that a file's keys belong to; undefined for an unknown one. @internal */
 export function foreignKind(weights: WeightMap): string | undefined {
   const marks = MARKS.map(([name, ...parts]) => ({ name, missing: new Set(parts), key: "" }));
   for (const key of weights.keys()) {

@@ -15,6 +15,7 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { requireLora } from "../lora/recognise.js";
 import { formatError } from "../recognition/open.js";
 import type { ModelHeader } from "../recognition/part.js";
+import { isOwnModel, UNKNOWN_KEYS } from "../recognition/refusal.js";
 import { encoderName, recogniseTextEncoders, type TextPart } from "../text-encoder/recognise.js";
 import { recogniseControl } from "../unet/controls.js";
 import { upscalerPart } from "../upscaler/recognise.js";
@@ -129,9 +130,14 @@ export function factsOf(kind: ModelKind, file: NamedFile, effort: Effort): FileF
     const error = thrown instanceof LatentkitError ? thrown : readError(file.name, thrown);
     // a file that is gone is missed when it is loaded
     if (error.code === "file.not-found") return {};
-    const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
+    const family = familyIn(error);
     return { refusal: family === undefined ? { error } : { family } };
   }
+}
+
+/** Family that an error says a file has; undefined for one that runs here, which the file does not show as it should. */
+function familyIn({ details: { received = "" } }: LatentkitError): string | undefined {
+  return isOwnModel(received) ? undefined : FAMILY.exec(received)?.[1];
 }
 
 function readFacts(kind: ModelKind, { name, path }: NamedFile, descriptor: number, effort: Effort): FileFacts {
@@ -180,8 +186,9 @@ function ggufFacts(file: ModelHeader, recognise: (file: ModelHeader) => Recognis
     return recognise(file);
   } catch (error) {
     if (!(error instanceof LatentkitError) || error.code !== "model.unsupported") throw error;
-    const [, family] = FAMILY.exec(error.details.received ?? "") ?? [];
-    return { refusal: { family: family ?? ggufFamily(file.name, file.metadata[ARCHITECTURE]), format: "GGUF" } };
+    const isUnknown = error.details.received?.startsWith(UNKNOWN_KEYS);
+    const family = familyIn(error) ?? (isUnknown ? ggufFamily(file.name, file.metadata[ARCHITECTURE]) : undefined);
+    return { refusal: family === undefined ? { error } : { family, format: "GGUF" } };
   }
 }
 

@@ -11,7 +11,7 @@ import { ipAdapterPart } from "../ip-adapter/recognise.js";
 import { refuseUnknown } from "../lora/changes.js";
 import { recogniseLora } from "../lora/recognise.js";
 import { openModelFile } from "../recognition/open.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { recogniseTextEncoders } from "../text-encoder/recognise.js";
 import { type RecognisedControl, recogniseControl } from "../unet/controls.js";
 import { WORDS } from "../unet/stable-diffusion.js";
@@ -196,7 +196,7 @@ function checkpointInWords({ words: family, sampling, inpaint, textEncoders, vae
 }
 
 function controlInWords(control: RecognisedControl): string {
-  if (control.kind === "lora") return "Control-LoRA of SDXL";
+  if (control.kind === "lora") return `Control-LoRA of ${control.part.isSdxl ? WORDS.sdxl : `${WORDS.sd1} or 2`}`;
   if (control.kind === "t2i") {
     const { unshuffle, kind } = control.part.config;
     return `T2I-Adapter of ${unshuffle === 8 ? WORDS.sd1 : WORDS.sdxl}${kind === "light" ? ", light" : ""}`;
@@ -221,6 +221,7 @@ const LORA_STYLES = [
   ["kohya", /^lora_(?:unet|te\d?)_/],
   ["OneTrainer", /^lora_transformer_/],
   ["LyCORIS", /^lycoris_/],
+  ["XLabs", /^(?:double|single)_blocks\.\d+\.processor\./],
   ["PEFT", /^base_model\./],
   ["ai-toolkit", /^diffusion_model\./],
   ["diffusers", /^(?:unet|transformer|text_encoder(?:_[23])?|down_blocks|mid_block|up_blocks)\./],
@@ -251,7 +252,7 @@ function embeddingInWords({ path, weights }: WeightFile): string {
   const [only] = weights.values();
   const rows = named ?? (weights.size === 1 ? only : undefined);
   if (rows === undefined || rows.shape.length < 1 || rows.shape.length > 2)
-    throw unsupported(path, "an embedding", foreignKind(weights) ?? "unknown keys");
+    throw unsupported(path, "an embedding", kindInWords(weights));
   const tokens = rows.shape.length === 1 ? 1 : rows.shape[0]!;
   const family = weights.has("clip_g") ? " of SDXL" : "";
   return `embedding${family}, ${tokens} ${tokens === 1 ? "token" : "tokens"} of ${rows.shape.at(-1)}`;

@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from "n
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { headerLength, LENGTH_BYTES, parseHeader, type StoredEntry, toTensor } from "../../../io/safetensors.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withoutCommas } from "../../prompt/tokenize.js";
 import type { FoundEmbedding } from "../../types.js";
 import { type ModelFile, type ModelFolders, nearest } from "../files/model-folders.js";
 import { damageOf, otherFormat, START_BYTES } from "../files/other-format.js";
@@ -300,10 +301,4 @@ export function noSuchEmbedding(folders: ModelFolders, name: string): string {
   const [near] = nearest(name, folders.list("embeddings"));
   const hint = near === undefined ? "" : ` Did you mean ${describe(near)}?`;
   return `Embedding ${describe(name)} is ignored: there is no such file in the embeddings folders.${hint}`;
-}
-
-function withoutCommas(word: string): string {
-  let end = word.length;
-  while (end > 0 && word[end - 1] === ",") end--;
-  return word.slice(0, end);
 }

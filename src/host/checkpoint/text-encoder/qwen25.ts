@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { joined, narrowed } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withoutEmbeddings } from "../../prompt/tokenize.js";
 import type { Clip, Conditioning } from "../../types.js";
 import { causalMask } from "../networks/layers.js";
 import { type Position, sectionedTables } from "../networks/sinusoids.js";
@@ -42,7 +43,7 @@ export class Qwen25Clip implements Clip {
 
   async #encode(text: string, system: "image" | "edit", pictures: readonly Tensor[]): Promise<Conditioning> {
     const { label, config } = this.part;
-    const ids = tokenizeQwenImage(text.replace(/\\([()])/g, "$1"), system);
+    const ids = tokenizeQwenImage(withoutEmbeddings(text).replace(/\\([()])/g, "$1"), system);
     const seen = pictures.map(seenPicture);
     const { order, positions } = sequenceOf(
       ids,

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
+import { withoutEmbeddings } from "../../prompt/tokenize.js";
 import type { Clip, Conditioning } from "../../types.js";
 import { add, causalMask, FLOAT_BYTES, linear, reshape, type Trace } from "../networks/layers.js";
 import { rotationTables } from "../networks/sinusoids.js";
@@ -52,7 +53,7 @@ export class Qwen3Clip implements Clip {
   async encodeText(text: string): Promise<Conditioning> {
     const { config, label } = this.part;
     const { states, fewest, tokenize } = this.reading;
-    const tokens = tokenize(text.replace(/\\([()])/g, "$1"));
+    const tokens = tokenize(withoutEmbeddings(text).replace(/\\([()])/g, "$1"));
     const count = tokens.length;
     if (count > MOST_TOKENS) {
       const message = `${label}: expected a prompt of at most ${MOST_TOKENS} tokens, received ${count}: ${describe(text)}.`;

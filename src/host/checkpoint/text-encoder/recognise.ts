@@ -1,5 +1,5 @@
 import { below, type ModelHeader, type Part, PartShapes } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
+import { kindInWords, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { Network } from "../weights/network.js";
 import { invalid, type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
 import { buildTextEncoder, type TextEncoderConfig } from "./build.js";
@@ -96,7 +96,7 @@ export function recogniseTextEncoders(file: ModelHeader): readonly TextPart[] {
   if (found.length > 0) return found.map((encoder) => ({ kind: "clip", part: textEncoderPart(file, encoder) }));
   const models = languageModels(file);
   if (models.length > 0) return models;
-  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
 }
 
 /** The text encoders of a file that are larger than CLIP's. Throws model.invalid and model.unsupported. */

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { brotliDecompressSync } from "node:zlib";
 import { lazy } from "../../../base/lazy.js";
 import { parsePrompt } from "../../prompt/parse.js";
+import { withoutEmbeddings } from "../../prompt/tokenize.js";
 
 /** The tokens of a prompt, each with its weight. */
 export interface T5Tokens {
@@ -17,12 +18,12 @@ export interface T5Lengths {
   readonly padding?: number;
 }
 
-/** Tokens of a prompt with weights, its end, and padding: each segment is split by itself. */
+/** Tokens of a prompt with weights, its end, and padding: each segment is split by itself, without its embeddings. */
 export function t5Tokens(text: string, { fewest, padding = 0 }: T5Lengths): T5Tokens {
   const ids: number[] = [];
   const weights: number[] = [];
   for (const [segment, weight] of parsePrompt(text))
-    for (const id of tokenizeT5(segment)) {
+    for (const id of tokenizeT5(withoutEmbeddings(segment))) {
       ids.push(id);
       weights.push(weight);
     }

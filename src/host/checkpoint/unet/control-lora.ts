@@ -19,10 +19,13 @@ export interface ControlLoraPart {
   readonly whole: WeightMap;
   /** By the key of the weight that their product is added to. */
   readonly changes: ReadonlyMap<string, { readonly up: StoredWeight; readonly down: StoredWeight }>;
+  /** Whether it is for UNets that take a label, as SDXL's do. */
+  readonly isSdxl: boolean;
 }
 
-const EXPECTED = "a Control-LoRA of SDXL";
+const EXPECTED = "a Control-LoRA";
 export const CONTROL_LORA_MARK = "lora_controlnet";
+const LABEL = "label_emb.";
 /** Layers that no UNet has. */
 const OWN_LAYERS = ["zero_convs.0.0.weight", "input_hint_block.0.weight", "middle_block_out.0.weight"];
 
@@ -58,7 +61,8 @@ export function controlLoraPart(file: ModelHeader): ControlLoraPart {
       );
     changes.set(`${layer}.weight`, { up: weight, down });
   }
-  return { whole, changes };
+  const isSdxl = [...file.weights.keys()].some((key) => key.startsWith(LABEL));
+  return { whole, changes, isSdxl };
 }
 
 /** A Control-LoRA of a file, which makes a ControlNet of the UNet that it is used with. */

@@ -4,7 +4,7 @@ import { add, conv, layerNorm, linear, quickGelu, reshape, silu } from "../netwo
 import { sinusoids } from "../networks/sinusoids.js";
 import type { Value } from "../onnx/graph.js";
 import { below, type ModelHeader, type Part, PartShapes, renamed, unwrappedFile } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import type { ModelPart } from "../session/model-part.js";
 import type { Network } from "../weights/network.js";
 import { type StoredWeight, unsupported, type WeightMap } from "../weights/stored.js";
@@ -80,7 +80,7 @@ export function controlNetPart(whole: ModelHeader): ControlNetPart {
     const used = shapes.check((network) => buildControlNet(network, config), roots, EXPECTED);
     return { config, weights: used, isDifference: own.has("difference") || file.weights.has("difference") };
   }
-  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
 }
 
 /** The keys of attention in one matrix, as layers have theirs. */

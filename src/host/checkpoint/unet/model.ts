@@ -36,7 +36,7 @@ export class BuiltUnet implements DiffusionNetwork {
   }
 
   get target(): LoraTarget {
-    return { weights: this.part.weights, places: unetPlaces };
+    return { weights: this.part.weights, places: unetPlaces, inputs: "input_blocks.0.0.weight" };
   }
 
   adapted(adapter: Adapter): BuiltUnet {

@@ -2,7 +2,7 @@ import { square } from "../../../native/elementary.js";
 import { type CheckpointParts, type ModelFamily, networkPart, withVae } from "../diffusion/family.js";
 import type { CheckpointSampling } from "../diffusion/sampling.js";
 import { type ModelHeader, numberOf, type Part } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
+import { isOwnModel, kindInWords, OWN_FAMILIES } from "../recognition/refusal.js";
 import type { TextEncoderConfig } from "../text-encoder/build.js";
 import {
   type FoundEncoder,
@@ -81,8 +81,10 @@ function* stableDiffusionParts(file: ModelHeader): Generator<undefined, Checkpoi
 function requireUnet(file: ModelHeader): FoundUnet {
   const found = findUnet(file);
   const relative = RELATIVES.some((part) => hasPart(file, part));
-  if (found === undefined || relative)
-    throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  if (found === undefined || relative) {
+    const kind = kindInWords(file.weights);
+    throw unsupported(file.name, EXPECTED, isOwnModel(kind) ? kind.replace("a ", "an incomplete ") : kind);
+  }
   checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
   return found;
 }

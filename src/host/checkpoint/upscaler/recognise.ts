@@ -7,7 +7,7 @@ import {
   renamed,
   unwrappedFile,
 } from "../recognition/part.js";
-import { foreignKind } from "../recognition/refusal.js";
+import { kindInWords } from "../recognition/refusal.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildUpscaler, type UpscalerConfig } from "./build.js";
 
@@ -45,7 +45,7 @@ export function upscalerPart(whole: ModelHeader): Part<UpscalerConfig> {
     const config = weights.has(BASICSR) ? rrdbConfig(shapes) : compactConfig(shapes);
     return { config, weights: shapes.check((network) => buildUpscaler(network, config), ROOTS, EXPECTED) };
   }
-  throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
 }
 
 function renamesOf(weights: WeightMap): readonly Rename[] | undefined {

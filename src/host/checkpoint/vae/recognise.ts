@@ -7,11 +7,18 @@ import {
   renamed,
   unwrappedFile,
 } from "../recognition/part.js";
-import { foreignKind, OWN_FAMILIES } from "../recognition/refusal.js";
+import { kindInWords, OWN_FAMILIES } from "../recognition/refusal.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./build.js";
 import { isTaesd, type TaesdConfig, taesdPart } from "./taesd.js";
-import { BETWEEN_FRAMES, WAN_22_MARK, WAN_MARK, WAN_RENAMES } from "./wan.js";
+import {
+  BETWEEN_FRAMES,
+  WAN_22_MARK,
+  WAN_DIFFUSERS_MARK,
+  WAN_DIFFUSERS_RENAMES,
+  WAN_MARK,
+  WAN_RENAMES,
+} from "./wan.js";
 
 /** Between the halves, pictures have an eighth of their sides. */
 const LEVELS = 4;
@@ -47,6 +54,7 @@ const MARKS = [
   "encoder.conv_in.weight",
   "decoder.mid_block.resnets.0.norm1.weight",
   WAN_MARK,
+  WAN_DIFFUSERS_MARK,
   WAN_22_MARK,
 ];
 
@@ -63,7 +71,7 @@ export function recogniseVae(whole: ModelHeader): RecognisedVae {
     throw unsupported(file.name, EXPECTED, "a tiny autoencoder of Flux, which only decodes previews");
   if (tiny !== undefined) return { kind: "taesd", part: tiny };
   const prefix = findVae(file.weights, [...PREFIXES, ""]);
-  if (prefix === undefined) throw unsupported(file.name, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+  if (prefix === undefined) throw unsupported(file.name, EXPECTED, kindInWords(file.weights));
   return { kind: "vae", part: vaePart(file, prefix) };
 }
 
@@ -80,11 +88,13 @@ const findVae = (weights: WeightMap, prefixes: readonly string[]): string | unde
 function vaePart(file: ModelHeader, prefix: string): Part<VaeConfig> {
   const own = below(file.weights, prefix);
   if (own.has(WAN_22_MARK)) throw unsupported(file.name, EXPECTED, "one of Wan 2.2");
-  const isWan = own.has(WAN_MARK);
+  const isWanDiffusers = own.has(WAN_DIFFUSERS_MARK);
+  const isWan = isWanDiffusers || own.has(WAN_MARK);
   if (isWan) for (const key of [...own.keys()]) if (key.includes(BETWEEN_FRAMES)) own.delete(key);
   const isDiffusers = own.has("decoder.up_blocks.0.resnets.0.norm1.weight");
   const isInside = own.has(`${QUANT_RENAMES[1][0]}weight`);
-  const renames = [...(isInside ? QUANT_RENAMES : []), ...(isWan ? WAN_RENAMES : isDiffusers ? RENAMES : [])];
+  const ofWan = isWanDiffusers ? WAN_DIFFUSERS_RENAMES : WAN_RENAMES;
+  const renames = [...(isInside ? QUANT_RENAMES : []), ...(isWan ? ofWan : isDiffusers ? RENAMES : [])];
   const { weights, nameInFile } = renamed(own, renames, prefix);
   const shapes = new PartShapes(file, weights, nameInFile);
   const config = vaeConfig(shapes, isWan ? "wan" : "sd");

@@ -8,6 +8,8 @@ import type { Network } from "../weights/network.js";
 
 /** A key that shows it, also in a file that lacks some. */
 export const WAN_MARK = "decoder.middle.0.residual.0.gamma";
+/** The same key in the layout of diffusers. */
+export const WAN_DIFFUSERS_MARK = "decoder.mid_block.resnets.0.norm1.gamma";
 /** A key of its successor, whose levels hold their layers. */
 export const WAN_22_MARK = "decoder.upsamples.0.upsamples.0.residual.2.weight";
 /** Layers between frames, which one frame does not pass. */
@@ -52,6 +54,35 @@ export const WAN_RENAMES: readonly Rename[] = [
       }).flat(),
     ];
   }),
+];
+
+const diffusersRenames = (from: string, to: string): Rename[] => [
+  [from, to],
+  [`${from}conv_shortcut.`, `${to}nin_shortcut.`],
+];
+
+/** Diffusers' names of the layers; it counts those of the encoder through all levels, as Wan does. */
+export const WAN_DIFFUSERS_RENAMES: readonly Rename[] = [
+  ...["encoder", "decoder"].flatMap((half): Rename[] => [
+    ...[0, 1].flatMap((block) =>
+      diffusersRenames(`${half}.mid_block.resnets.${block}.`, `${half}.mid.block_${block + 1}.`),
+    ),
+    [`${half}.mid_block.attentions.0.`, `${half}.mid.attn_1.`],
+    [`${half}.mid_block.attentions.0.proj.`, `${half}.mid.attn_1.proj_out.`],
+  ]),
+  ...Array.from({ length: LEVELS }, (_, step): Rename[] => {
+    const [down, up] = [`encoder.down.${step}.`, `decoder.up.${LEVELS - 1 - step}.`];
+    const at = (index: number): string => `encoder.down_blocks.${step * (BLOCKS + 1) + index}.`;
+    const blocks = Array.from({ length: BLOCKS + 1 }, (_, index) => index);
+    return [
+      ...blocks.slice(0, BLOCKS).flatMap((index) => diffusersRenames(at(index), `${down}block.${index}.`)),
+      [`${at(BLOCKS)}resample.1.`, `${down}downsample.conv.`],
+      ...blocks.flatMap((index) =>
+        diffusersRenames(`decoder.up_blocks.${step}.resnets.${index}.`, `${up}block.${index}.`),
+      ),
+      [`decoder.up_blocks.${step}.upsamplers.0.resample.1.`, `${up}upsample.conv.`],
+    ];
+  }).flat(),
 ];
 
 /** Kernels that pass several frames; those of attention and of other sizes see one. */

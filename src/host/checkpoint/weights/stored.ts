@@ -55,6 +55,17 @@ export type WeightMap = ReadonlyMap<string, StoredWeight>;
 export const placedWeights = (weights: WeightMap): StoredWeight[] =>
   [...weights.values()].flatMap((weight) => weight.parts ?? [weight]);
 
+/** Weights of as many columns, whose rows follow each other in one. */
+export function joinedRows(parts: readonly StoredWeight[]): StoredWeight {
+  const [first] = parts as [StoredWeight];
+  const rows = parts.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
+  const isWhole = parts.every(
+    ({ shape }) =>
+      shape.length === first.shape.length && shape.slice(1).every((side, axis) => side === first.shape[axis + 1]),
+  );
+  return parts.length > 1 && isWhole ? { ...first, shape: [rows, ...first.shape.slice(1)], parts } : first;
+}
+
 /** Number of values of a shape. */
 export const valuesIn = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
 
@@ -99,7 +110,16 @@ export const unsupported = (name: string, expected: string, received: string): L
 export const invalid = (name: string, expected: string, received: string): LatentkitError =>
   refusal("model.invalid", name, expected, received);
 
+/** End of the name of a part of a model that has several, as diffusers and llama.cpp number them. */
+const PART = /-(\d{5})-of-(\d{5})\.(?:safetensors|gguf)$/;
+
 function refusal(code: ErrorCode, name: string, expected: string, received: string): LatentkitError {
+  const [part, parts = 1] = (PART.exec(name) ?? []).slice(1).map(Number);
+  if (parts > 1) return errorOf(code, name, "a whole model", `part ${part} of ${parts}: join the parts to one file`);
+  return errorOf(code, name, expected, received);
+}
+
+function errorOf(code: ErrorCode, name: string, expected: string, received: string): LatentkitError {
   const message = `Model ${quotedName(name)}: expected ${expected}, received ${received}.`;
   return new LatentkitError(code, message, { expected, received });
 }

@@ -11,8 +11,6 @@ export interface ZImageBlockConfig {
   readonly mlp: number;
   /** Numbers of the embedded time. */
   readonly timeWidth: number;
-  /** Names of its keys: the original code's or diffusers'. */
-  readonly layout: "original" | "diffusers";
 }
 
 export const NORM_EPSILON = 1e-5;
@@ -20,11 +18,6 @@ export const NORM_EPSILON = 1e-5;
 const HEAD_EPSILON = 2 ** -23;
 /** Parts in which queries are processed if attention is written out. */
 const PARTS = 8;
-
-const KEYS = {
-  original: { out: "attention.out", norms: ["q_norm", "k_norm"] },
-  diffusers: { out: "attention.to_out.0", norms: ["norm_q", "norm_k"] },
-} as const;
 
 /** x + attention, then x + MLP, each normalised before and after; with `time` scaled and gated by it. */
 export function zImageBlock(
@@ -84,44 +77,26 @@ function selfAttention(
   network: Network,
   key: string,
   x: Value,
-  { width, heads, headSize, layout }: ZImageBlockConfig,
+  { width, heads, headSize }: ZImageBlockConfig,
   rotation: Rotation,
   trace: Trace,
 ): Value {
   const { graph } = network;
-  const { out, norms } = KEYS[layout];
-  const [query, keys, values] = queryKeyValue(network, `${key}attention`, x, width, layout, trace);
+  const all = linear(network, `${key}attention.qkv`, x, [width, 3 * width], { bias: false });
+  trace(`${key}attention.qkv`, all);
+  const [query, keys, values] = split(graph, all, [width, width, width]) as [Value, Value, Value];
   const turned = (value: Value, name: string): Value => {
     const normal = headNorm(network, `${key}attention.${name}.weight`, value, [heads, headSize], HEAD_EPSILON);
     return rotated(graph, normal, heads, rotation);
   };
-  const mixed = attention(graph, [turned(query, norms[0]), turned(keys, norms[1]), values], {
+  const mixed = attention(graph, [turned(query, "q_norm"), turned(keys, "k_norm"), values], {
     heads,
     width,
     parts: PARTS,
   });
-  const attended = linear(network, `${key}${out}`, mixed, [width, width], { bias: false });
+  const attended = linear(network, `${key}attention.out`, mixed, [width, width], { bias: false });
   trace(`${key}attention`, attended);
   return attended;
-}
-
-function queryKeyValue(
-  network: Network,
-  key: string,
-  x: Value,
-  width: number,
-  layout: ZImageBlockConfig["layout"],
-  trace: Trace,
-): readonly [Value, Value, Value] {
-  const { graph } = network;
-  if (layout === "diffusers") {
-    const part = (name: string): Value => linear(network, `${key}.to_${name}`, x, [width, width], { bias: false });
-    return [part("q"), part("k"), part("v")];
-  }
-  const all = linear(network, `${key}.qkv`, x, [width, 3 * width], { bias: false });
-  trace(`${key}.qkv`, all);
-  const [query, keys, values] = split(graph, all, [width, width, width]);
-  return [query!, keys!, values!];
 }
 
 /** Each item's one row [B, 1, C]. */

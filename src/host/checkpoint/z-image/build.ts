@@ -29,11 +29,6 @@ const PATCH = 2;
 export const PADDING = 32;
 const FINAL_EPSILON = 1e-6;
 
-const KEYS = {
-  original: { image: "x_embedder", final: "final_layer" },
-  diffusers: { image: "all_x_embedder.2-1", final: "all_final_layer.2-1" },
-} as const;
-
 /**
  * Writes a Z-Image transformer. Inputs: x [B, channels, h, w] of even sides, in the latent format; embedding [B, 256],
  * sinusoids of 1000 · (1 - sigma), which some GPUs compute roughly; context [B, S, captionWidth]; and the rotations of both padded sequences, `caption_cos`, `caption_sin`,
@@ -46,8 +41,7 @@ export function buildZImage(
   { controls = [], trace = () => {} }: ZImageOptions = {},
 ): void {
   const { graph } = network;
-  const { channels, width, headSize, captionWidth, layout } = config;
-  const keys = KEYS[layout];
+  const { channels, width, headSize, captionWidth } = config;
   const x = graph.input("x", "float", ["B", channels, "h", "w"]);
   const time = timeOf(network, config, graph.input("embedding", "float", ["B", TIME_EMBEDDING]));
   trace("t_embedder", time);
@@ -57,7 +51,7 @@ export function buildZImage(
   trace("cap_embedder", embedded);
   const pixels = PATCH * PATCH * channels;
   const patches = cornersOf(graph, x);
-  const cells = linear(network, keys.image, tokensOf(graph, patches), [pixels, width]);
+  const cells = linear(network, "x_embedder", tokensOf(graph, patches), [pixels, width]);
   trace("x_embedder", cells);
   const rotation = (name: string, length: string) => rotationInputs(graph, name, length, headSize, "neighbours");
   const ofCaption = rotation("caption", "captions");
@@ -107,9 +101,9 @@ export function buildZImage(
     guided: (value, index) =>
       branches.reduce((sum, branch) => addTokens(graph, sum, branch.besideLayer(index, entered), range), value),
   });
-  const scale = linear(network, `${keys.final}.adaLN_modulation.1`, silu(graph, time), [config.timeWidth, width]);
+  const scale = linear(network, "final_layer.adaLN_modulation.1", silu(graph, time), [config.timeWidth, width]);
   const last = plainNorm(graph, mixed, width, FINAL_EPSILON);
-  const all = linear(network, `${keys.final}.linear`, scaled(graph, last, rows(graph, scale)), [width, pixels]);
+  const all = linear(network, "final_layer.linear", scaled(graph, last, rows(graph, scale)), [width, pixels]);
   trace("final_layer", all);
   const own = graph.node("Slice", [all, range.start, range.end, graph.ints([1])]);
   const velocity = graph.node("Neg", [pictureOf(graph, own, patches)]);

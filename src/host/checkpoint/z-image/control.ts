@@ -7,9 +7,10 @@ import { type ModelHeader, type Part, PartShapes } from "../recognition/part.js"
 import type { Network } from "../weights/network.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { type ZImageBlockConfig, zImageBlock } from "./block.js";
+import { diffusersKey, originalLayout } from "./names.js";
 
 /** Sizes of a control net of Z-Image, which runs beside the transformer's layers. */
-export interface ZImageControlConfig extends Omit<ZImageBlockConfig, "layout">, ControlSizes {
+export interface ZImageControlConfig extends ZImageBlockConfig, ControlSizes {
   readonly layers: number;
   readonly refiners: number;
   /** Whether the refiners run beside those of the transformer and guide them, or only before its layers. */
@@ -48,10 +49,9 @@ export function zImageControl({ network, config }: ZImageControl, inputs: Contro
   const { graph } = network;
   const { tokens, strength, time, rotation } = inputs;
   const { width, channels, layers, refiners, guidesRefiners } = config;
-  const keys = { ...config, layout: "diffusers" } as const;
   let state = linear(network, "control_all_x_embedder.2-1", tokens, [4 * channels, width]);
   const step = (key: string): void => {
-    state = zImageBlock(network, key, state, keys, rotation, time);
+    state = zImageBlock(network, key, state, config, rotation, time);
   };
   /** One block; the first one also adds the input of the transformer's. */
   const guided = (key: string, isFirst: boolean, x: Value): Value => {
@@ -112,7 +112,7 @@ export const hasZImageControl = (weights: WeightMap): boolean => weights.has(MAR
 
 /** Sizes and weights of a control net of Z-Image. Throws model.unsupported for other channels, and model.invalid. */
 export function zImageControlPart(file: ModelHeader): Part<ZImageControlConfig> {
-  const shapes = new PartShapes(file, file.weights, (key) => key);
+  const shapes = new PartShapes(file, originalLayout(file.weights), diffusersKey);
   const config = controlConfig(shapes);
   return { config, weights: shapes.check((network) => buildZImageControl(network, config), ROOTS, EXPECTED) };
 }
@@ -122,7 +122,7 @@ function controlConfig(shapes: PartShapes): ZImageControlConfig {
   const channels = patch / PATCH_CELLS;
   if (!CHANNELS.includes(channels))
     throw unsupported(shapes.file.name, `${EXPECTED} with ${CHANNELS.join(" or ")} channels`, `one with ${channels}`);
-  const [headSize] = shapes.sides(`${FIRST}attention.norm_k.weight`, 1) as [number];
+  const [headSize] = shapes.sides(`${FIRST}attention.k_norm.weight`, 1) as [number];
   if (headSize % 2 !== 0 || width % headSize !== 0)
     throw shapes.invalid(`heads of an even number of numbers that divide ${width}`, `${headSize}`);
   const [mlp] = shapes.sides(`${FIRST}feed_forward.w1.weight`, 2) as [number];

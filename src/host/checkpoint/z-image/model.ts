@@ -11,14 +11,14 @@ import {
   type NetworkRun,
 } from "../diffusion/model.js";
 import { Recent } from "../files/recent.js";
-import { type LoraTarget, type NamedPlaces, ownPlaces, thirdPlace, transformerNames } from "../lora/places.js";
+import type { LoraTarget } from "../lora/places.js";
 import { type Position, rotationTables, timeEmbeddings } from "../networks/sinusoids.js";
 import type { Adapter, ModelPart } from "../session/model-part.js";
 import type { Runtime } from "../session/runtime.js";
 import type { Network } from "../weights/network.js";
-import type { WeightMap } from "../weights/stored.js";
 import { buildZImage, PADDING, type ZImageConfig, zImageWork } from "./build.js";
 import type { ZImageControlConfig } from "./control.js";
+import { zImagePlaces } from "./names.js";
 
 /** Numbers of a head that turn by the token's place in time, its row and its column, in sixteenths. */
 const AXES = [4, 6, 6] as const;
@@ -142,24 +142,3 @@ export function zImagePositions(
     ),
   };
 }
-
-/** Layers of a Z-Image transformer by the names of LoRA files: their own, and those of diffusers if they differ. @internal */
-export function zImagePlaces(weights: WeightMap): NamedPlaces {
-  const modules = ownPlaces(weights);
-  for (const [module, { weight }] of [...modules]) {
-    const at = module.slice(0, module.lastIndexOf(".") + 1);
-    const name = module.slice(at.length);
-    if (name === "qkv")
-      for (const [third, part] of ["to_q", "to_k", "to_v"].entries())
-        modules.set(at + part, { weight: thirdPlace(weights, weight!.key, third) });
-    if (name === "out") modules.set(`${at}to_out.0`, { weight });
-    for (const [own, diffusers] of Z_IMAGE_RENAMES)
-      if (module.startsWith(own)) modules.set(diffusers + module.slice(own.length), modules.get(module)!);
-  }
-  return [...modules].map(([module, at]) => [transformerNames(module), at]);
-}
-
-const Z_IMAGE_RENAMES = [
-  ["x_embedder", "all_x_embedder.2-1"],
-  ["final_layer.", "all_final_layer.2-1."],
-] as const;

@@ -5,6 +5,7 @@ import { languageModels } from "../text-encoder/recognise.js";
 import { unsupported, type WeightMap } from "../weights/stored.js";
 import { buildZImage, type ZImageConfig } from "./build.js";
 import { BuiltZImage } from "./model.js";
+import { diffusersKey, originalLayout } from "./names.js";
 
 /** Z-Image has 30. */
 const MOST_LAYERS = 256;
@@ -27,10 +28,8 @@ const ROOTS = [
   "final_layer.",
   "all_final_layer.",
 ];
-const LAYOUT_MARKS = {
-  original: "noise_refiner.0.attention.k_norm.weight",
-  diffusers: "noise_refiner.0.attention.norm_k.weight",
-} as const;
+const MARK = "noise_refiner.0.attention.k_norm.weight";
+const MARKS = [MARK, diffusersKey(MARK)];
 const CAPTION = "cap_embedder.1.weight";
 /** Relatives with these weights and others beside them. */
 const RELATIVES = [
@@ -58,7 +57,7 @@ export const zImage: ModelFamily = {
 /** Prefix of the Z-Image transformer of a file; undefined if there is none. One that lacks weights is found too. */
 const findZImage = (weights: WeightMap): string | undefined =>
   TRANSFORMER_PREFIXES.find(
-    (prefix) => weights.has(prefix + CAPTION) && Object.values(LAYOUT_MARKS).some((mark) => weights.has(prefix + mark)),
+    (prefix) => weights.has(prefix + CAPTION) && MARKS.some((mark) => weights.has(prefix + mark)),
   );
 
 /**
@@ -68,7 +67,9 @@ const findZImage = (weights: WeightMap): string | undefined =>
  * @internal
  */
 export function zImagePart(file: ModelHeader, prefix: string): Part<ZImageConfig> {
-  const shapes = new PartShapes(file, below(file.weights, prefix), (key) => prefix + key);
+  const own = below(file.weights, prefix);
+  const nameInFile = own.has(MARK) ? (key: string) => key : diffusersKey;
+  const shapes = new PartShapes(file, originalLayout(own), (key) => prefix + nameInFile(key));
   for (const [key, relative] of RELATIVES) if (shapes.has(key)) throw unsupported(file.name, EXPECTED, relative);
   const config = zImageConfig(shapes);
   return { config, weights: shapes.check((network) => buildZImage(network, config), ROOTS, EXPECTED) };
@@ -77,11 +78,10 @@ export function zImagePart(file: ModelHeader, prefix: string): Part<ZImageConfig
 function zImageConfig(shapes: PartShapes): ZImageConfig {
   const [width, captionWidth] = shapes.sides(CAPTION, 2) as [number, number];
   if (width === WIDTH_OF_LUMINA) throw unsupported(shapes.file.name, EXPECTED, "a Lumina 2 model");
-  const layout = shapes.has(LAYOUT_MARKS.original) ? "original" : "diffusers";
-  const [headSize] = shapes.sides(LAYOUT_MARKS[layout], 1) as [number];
+  const [headSize] = shapes.sides(MARK, 1) as [number];
   if (headSize % HEAD_STEP !== 0 || width % headSize !== 0)
     throw shapes.invalid(`heads of a multiple of ${HEAD_STEP} numbers that divide ${width}`, `${headSize}`);
-  const [, patch] = shapes.sides(`${layout === "original" ? "x_embedder" : "all_x_embedder.2-1"}.weight`, 2);
+  const [, patch] = shapes.sides("x_embedder.weight", 2);
   if (patch !== PATCH_CELLS * CHANNELS)
     throw unsupported(shapes.file.name, `${EXPECTED} with ${CHANNELS} latent channels`, `one with ${patch! / 4}`);
   const [timeHidden] = shapes.sides("t_embedder.mlp.0.weight", 2) as [number];
@@ -99,7 +99,6 @@ function zImageConfig(shapes: PartShapes): ZImageConfig {
     mlp,
     timeHidden,
     timeWidth,
-    layout,
     noiseRefiners: shapes.count("noise_refiner.", MOST_LAYERS),
     contextRefiners: shapes.count("context_refiner.", MOST_LAYERS),
   };

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Host, render, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
+import { OWN_FAMILIES } from "#src/host/checkpoint/recognition/refusal.js";
 import { refuses } from "../../../helpers/errors.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { goldenBytes } from "../../../helpers/golden-file.js";
@@ -28,6 +29,14 @@ describe("model files that a checkpoint host cannot load", () => {
       tensors: { "blocks.0.modulation": single },
     });
     writeWeights(file("unet/flux1-dev.safetensors"), { "double_blocks.0.img_attn.qkv.weight": f32([1]) });
+    writeWeights(file("unet/flux1-dev-00002-of-00003.safetensors"), { "single_blocks.0.linear1.weight": f32([1]) });
+    const nunchaku = { "single_transformer_blocks.0.norm.linear.qweight": f32([1]), "a.wscales": f32([1]) };
+    writeWeights(file("unet/svdq-int4-flux.1-dev.safetensors"), nunchaku);
+    writeWeights(file("vae/flux1-dev.safetensors"), { "double_blocks.0.img_attn.qkv.weight": f32([1]) });
+    writeGguf(file("clip/mmproj-F16.gguf"), {
+      pairs: { "general.architecture": textValue("clip") },
+      tensors: { "v.blk.0.attn_q.weight": single },
+    });
     writeWeights(file("unet/good.safetensors"), {
       "input_blocks.0.0.weight": f32([8, 4, 3, 3]),
       "out.2.weight": f32([4, 8, 3, 3]),
@@ -47,7 +56,26 @@ describe("model files that a checkpoint host cannot load", () => {
     "expected a .safetensors or GGUF file, received a PyTorch pickle (.ckpt, .pt or .bin), which could run any code: convert it to .safetensors.";
   const cases: readonly (readonly [object, string])[] = [
     [unet("wan2-Q4_K_S.gguf"), "The graph cannot run here: Wan (node 3, wan2-Q4_K_S.gguf: GGUF)."],
-    [unet("flux1-dev.safetensors"), "The graph cannot run here: Flux (node 3, flux1-dev.safetensors)."],
+    [
+      unet("flux1-dev.safetensors"),
+      `Node 3 (UNETLoader), input "unet_name": Model "flux1-dev.safetensors": expected a checkpoint of ${OWN_FAMILIES}, received an incomplete Flux model.`,
+    ],
+    [
+      unet("flux1-dev-00002-of-00003.safetensors"),
+      'Node 3 (UNETLoader), input "unet_name": Model "flux1-dev-00002-of-00003.safetensors": expected a whole model, received part 2 of 3: join the parts to one file.',
+    ],
+    [
+      unet("svdq-int4-flux.1-dev.safetensors"),
+      `Node 3 (UNETLoader), input "unet_name": Model "svdq-int4-flux.1-dev.safetensors": expected a checkpoint of ${OWN_FAMILIES}, received weights in 4 bits of Nunchaku (SVDQuant).`,
+    ],
+    [
+      { "3": { class_type: "VAELoader", inputs: { vae_name: "flux1-dev.safetensors" } } },
+      `Node 3 (VAELoader), input "vae_name": Model "flux1-dev.safetensors": expected a VAE of ${OWN_FAMILIES}, received a Flux model.`,
+    ],
+    [
+      { "3": { class_type: "CLIPLoader", inputs: { clip_name: "mmproj-F16.gguf", type: "qwen_image" } } },
+      `Node 3 (CLIPLoader), input "clip_name": Model "mmproj-F16.gguf": expected a text encoder of ${OWN_FAMILIES}, received a vision tower of llama.cpp (mmproj).`,
+    ],
     [
       { "3": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "v1-5-pruned.ckpt" } } },
       `Node 3 (CheckpointLoaderSimple), input "ckpt_name": Model "v1-5-pruned.ckpt": ${pickle}`,
@@ -208,7 +236,7 @@ describe("damaged files and files of other kinds in a models folder", () => {
       `${start}"lora.safetensors": ${expected} a LoRA.`,
     ]);
     assert.deepEqual(sentencesOf(host, "checkpoints", "odd.safetensors"), [
-      `${start}"odd.safetensors": ${expected} unknown keys.`,
+      `${start}"odd.safetensors": ${expected} unknown keys such as "foo.weight".`,
     ]);
     assert.match(sentencesOf(host, "vae", "lora.safetensors").join(), /expected a VAE of .*, received a LoRA\.$/);
     assert.match(

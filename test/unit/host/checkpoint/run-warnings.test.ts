@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { createCache, render, validateGraph } from "latentkit";
+import { dirname, join } from "node:path";
+import { createCache, executeGraph, render, type Tensor, validateGraph } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
-import { temporaryFolder } from "../../../helpers/folders.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { goldenBytes } from "../../../helpers/golden-file.js";
 import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
 import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
 
@@ -63,6 +64,53 @@ describe("warnings of a checkpoint host", () => {
     const save = { class_type: "PreviewImage", inputs: { images: ["2", 0] } };
     const piped = found({ 1: loader, 2: encode, 3: save }, ["3"]).filter((message) => message.includes("wide"));
     assert.deepEqual(piped, [warning?.replace("Node 2 (CLIPTextEncode)", "Node 1 (ext pipeLoader)")]);
+  });
+
+  it("say that language models take none, and these read the prompt without it", async () => {
+    for (const [kind, name, set] of [
+      ["text_encoders", "qwen_3_tiny", "models-z-qwen"],
+      ["text_encoders", "qwen_2.5_vl_tiny", "models-z-qwen"],
+      ["text_encoders", "t5xxl_fp16", "models-flux"],
+    ] as const) {
+      const file = join(folder(), kind, `${name}.safetensors`);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, goldenBytes(join(root, "test/golden", set, kind, `${name}.safetensors`))!);
+    }
+    mkdirSync(join(folder(), "embeddings"), { recursive: true });
+    writeWeights(join(folder(), "embeddings/easy.safetensors"), { emb_params: f32([1, 64]) });
+    writeFileSync(join(folder(), "embeddings/old.pt"), "\x80\x02", "latin1");
+    const own = createCheckpointHost({ models: folder() });
+    for (const [clip_name, type] of [
+      ["qwen_3_tiny.safetensors", "lumina2"],
+      ["qwen_3_tiny.safetensors", "flux2"],
+      ["qwen_2.5_vl_tiny.safetensors", "qwen_image"],
+      ["t5xxl_fp16.safetensors", "chroma"],
+    ] as const) {
+      const encoded = async (text: string) => {
+        const graph = {
+          "1": { class_type: "CLIPLoader", inputs: { clip_name, type } },
+          "2": { class_type: "CLIPTextEncode", inputs: { clip: ["1", 0], text } },
+        };
+        const warnings: string[] = [];
+        let cond: Tensor | undefined;
+        for await (const event of executeGraph(graph, { host: own, targets: ["2"] })) {
+          if (event.type === "node-done" && event.nodeId === "2") [[cond]] = event.outputs[0] as [[Tensor]];
+          if (event.type === "warning") warnings.push(event.message);
+        }
+        return { cond, warnings };
+      };
+      const { cond } = await encoded("a fox");
+      const marked = await encoded("embedding:easy a fox embedding:old embedding:nothere");
+      assert.deepEqual(marked.cond?.data, cond?.data, type);
+      const start = "Node 2 (CLIPTextEncode): Embedding";
+      const none = "only CLIP's text encoders take embeddings";
+      assert.deepEqual(marked.warnings.sort(), [
+        `${start} "easy.safetensors" is ignored: ${none}.`,
+        lost,
+        `${start} "old.pt" is ignored: ${none}.`,
+      ]);
+    }
+    await own.close();
   });
 
   it("are errors before a run for embeddings that cannot be read", async () => {

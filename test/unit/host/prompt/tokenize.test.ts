@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ClipEncoder, encodePrompt, LatentkitError, tokenizePrompt } from "latentkit";
-import { tokenGroups } from "#src/host/prompt/tokenize.js";
+import { tokenGroups, withoutEmbeddings } from "#src/host/prompt/tokenize.js";
 import { refuses } from "../../../helpers/errors.js";
 import { fakeClip } from "../../../helpers/graph/fake-clip.js";
 
@@ -126,5 +126,19 @@ describe("tokenGroups", () => {
     const encoder: ClipEncoder = { ...plain!, embedding: () => ({ ids: [0.5], rest: "" }) };
     await refuses(() => tokenGroups("embedding:x", encoder), "value.invalid", /embedding\(\) to return a list/);
     await refuses(encodePrompt({ encoders: [encoder] }, "embedding:x"), "value.invalid");
+  });
+});
+
+describe("withoutEmbeddings", () => {
+  it("leaves out the words that an encoder of CLIP's would look up, and nothing else", () => {
+    for (const [text, plain] of [
+      ["embedding:foo a cat", "a cat"],
+      ["a cat, embedding:foo, a dog", "a cat,, a dog"],
+      ["a cat embedding:foo\na dog embedding:b.safetensors", "a cat\na dog"],
+      ["embedding:foo embedding:bar", ""],
+      [" a (cat:1.2)", " a (cat:1.2)"],
+      ["catembedding:foo embedding: foo Embedding:foo", "catembedding:foo embedding: foo Embedding:foo"],
+    ] as const)
+      assert.equal(withoutEmbeddings(text), plain, text);
   });
 });

@@ -189,8 +189,9 @@ function readTensor(reader: GgufReader, shapes: Shapes): UnplacedTensor {
   if (dtype === undefined)
     throw unsupported(reader.name, `${subject} of a type such as Q4_0, Q8_0 or Q4_K`, OTHER_TYPES[id] ?? `type ${id}`);
   const count = valuesIn(sides);
-  if (!(count >= 1 && Number.isSafeInteger(count)))
-    throw reader.invalid(`${subject} of at least one value`, `sides [${sides.join(", ")}]`);
+  // an empty one is a mark
+  if (!Number.isSafeInteger(count))
+    throw reader.invalid(`${subject} of less than 2^53 values`, `sides [${sides.join(", ")}]`);
   const block = isBlockType(dtype) ? BLOCK_TYPES[dtype] : { values: 1, bytes: VALUE_BYTES[dtype] };
   if ((sides[0] ?? 1) % block.values !== 0)
     throw reader.invalid(
@@ -223,7 +224,7 @@ function placed(
       );
     entries.set(name, { dtype, shape, from, to: from + bytes });
   }
-  const inOrder = [...entries].sort(([, a], [, b]) => a.from - b.from);
+  const inOrder = [...entries].sort(([, a], [, b]) => a.from - b.from || a.to - b.to);
   let end = start;
   for (const [name, { from, to }] of inOrder) {
     if (from < end)

@@ -155,6 +155,19 @@ describe("ModelFolders", () => {
     else assert.equal(models.resolve("loras", "mixed.safetensors").name, "Mixed.safetensors");
   });
 
+  it("finds a name whose accents are letters of their own, as macOS has them, and the other way round", () => {
+    write("m/loras/cafe\u0301.safetensors");
+    write("m/loras/Übung/\u00e9t\u00e9.safetensors");
+    const models = roots("m");
+    const nameOf = (name: string) => models.resolve("loras", name).name.normalize("NFC");
+    for (const form of ["NFC", "NFD"]) {
+      assert.equal(nameOf("caf\u00e9.safetensors".normalize(form)), "caf\u00e9.safetensors");
+      assert.equal(nameOf("SDXL\\caf\u00e9.safetensors".normalize(form)), "caf\u00e9.safetensors");
+      for (const name of ["Übung/été.safetensors", "Übung\\été.safetensors", "été.safetensors"])
+        assert.equal(nameOf(name.normalize(form)), "Übung/été.safetensors".normalize("NFC"));
+    }
+  });
+
   it("leaves its folders by no name", async () => {
     write("m/loras/a.safetensors");
     write("m/secret.safetensors");

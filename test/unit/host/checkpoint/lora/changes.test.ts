@@ -170,6 +170,11 @@ describe("changesOf", () => {
       /^LoRA "lora\.safetensors": the model has no layers for "lora_unet_x\.oft_blocks", .*"lora_te3_text_model_layer" and 2 more\.$/,
     );
     assert.ok(unmatchedWarning(lora, others)!.length < 600);
+    const foreign = await loraOf(folder(), pair("diffusion_model.layers.0.attention.to_q", 6, 4, 5), "foreign");
+    assert.equal(
+      unmatchedWarning(foreign, unmatchedModules(foreign, both)),
+      'LoRA "foreign.safetensors" has no effect: the model has no layers for "diffusion_model.layers.0.attention.to_q".',
+    );
   });
 
   describe("golden LoRAs", () => {

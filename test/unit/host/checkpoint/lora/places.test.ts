@@ -10,7 +10,7 @@ import {
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
 import { clipPlaces } from "#src/host/checkpoint/text-encoder/model.js";
 import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
-import { zImagePlaces } from "#src/host/checkpoint/z-image/model.js";
+import { zImagePlaces } from "#src/host/checkpoint/z-image/names.js";
 import { flowShapes } from "../../../../helpers/models/flow-shapes.js";
 import { type FullSizeFamily, fullSizePart } from "../../../../helpers/models/full-size.js";
 import { weightsOf } from "../../../../helpers/models/lora.js";

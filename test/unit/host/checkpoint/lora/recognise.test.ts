@@ -203,6 +203,9 @@ const KEYS: Record<string, [module: string, role: string]> = {
   "lora_unet_conv_in.alpha": ["lora_unet_conv_in", "alpha"],
   "unet.a.attn1.processor.to_q_lora.up.weight": ["unet.a.attn1.processor.to_q", "up"],
   "unet.a.attn1.processor.to_out_lora.down.weight": ["unet.a.attn1.processor.to_out", "down"],
+  "double_blocks.0.processor.qkv_lora1.up.weight": ["double_blocks.0.processor.qkv1", "up"],
+  "double_blocks.0.processor.proj_lora2.down.weight": ["double_blocks.0.processor.proj2", "down"],
+  "single_blocks.0.processor.qkv_lora.down.weight": ["single_blocks.0.processor.qkv", "down"],
   "text_encoder.a.q_proj.lora_linear_layer.up.weight": ["text_encoder.a.q_proj", "up"],
   "text_encoder.a.q_proj.lora_linear_layer.down.weight": ["text_encoder.a.q_proj", "down"],
   "unet.a.to_q.lora_A.weight": ["unet.a.to_q", "down"],
@@ -211,6 +214,8 @@ const KEYS: Record<string, [module: string, role: string]> = {
   "unet.a.to_q.lora_B": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.up.weight": ["unet.a.to_q", "up"],
   "unet.a.to_q.lora.down.weight": ["unet.a.to_q", "down"],
+  "transformer.base_model.model.a.to_q.lora.up.weight": ["transformer.a.to_q", "up"],
+  "text_encoder_2.base_model.model.a.q_proj.lora_A.weight": ["text_encoder_2.a.q_proj", "down"],
   "unet.a.to_q.lora_magnitude_vector": ["unet.a.to_q", "dora_scale"],
   "x.dora_scale": ["x", "dora_scale"],
   "x.hada_w1_a": ["x", "hada_w1_a"],
@@ -247,6 +252,7 @@ describe("keys of LoRA files", () => {
       "x.lora_up",
       "x.alpha.",
       "x.lokr_t1",
+      "x.processor.qkv_lora3.up.weight",
       "__proto__",
     ])
       assert.equal(readKey(key), undefined, key);

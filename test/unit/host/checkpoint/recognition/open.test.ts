@@ -97,6 +97,11 @@ describe("openModelFile", () => {
       ],
       ["list.safetensors", text('[{"a":1},{"b":2}]'), /received JSON, /],
       ["plain.safetensors", text("Not Found"), /text: download it again/],
+      [
+        "gated.safetensors",
+        text("Access to model black-forest-labs/FLUX.1-dev is restricted. Please log in."),
+        /a server's refusal: the download needs a login or a token/,
+      ],
       ["short.safetensors", text("Entry"), /text: download it again/],
       [
         "lfs.safetensors",

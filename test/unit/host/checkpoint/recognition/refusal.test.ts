@@ -82,7 +82,12 @@ describe("foreignKind", () => {
     const file = headerOf(headers(["foo", "bar.weight"]));
     assert.equal(foreignKind(file.weights), undefined);
     const work = recogniseCheckpoint(file, () => Promise.reject(new Error("no values are needed")));
-    await refuses(work, "model.unsupported", /received unknown keys\.$/);
+    await refuses(work, "model.unsupported", /received unknown keys such as "[^"]+"\.$/);
+  });
+
+  it("says that a file has no tensors", async () => {
+    const work = recogniseCheckpoint(headerOf({}), () => Promise.reject(new Error("no values are needed")));
+    await refuses(work, "model.unsupported", /received a file without tensors\.$/);
   });
 
   it("knows a checkpoint if another kind is expected", () => {

@@ -27,6 +27,12 @@ describe("t5Tokens", () => {
     }
   });
 
+  it("leaves out embeddings, which CLIP's encoders alone take", () => {
+    const plain = t5Tokens("a cat, (a dog:1.2), a fox", { fewest: 1 });
+    const marked = t5Tokens("embedding:x a cat embedding:y, (embedding:z a dog:1.2), a fox", { fewest: 1 });
+    assert.deepEqual(marked, plain);
+  });
+
   it("splits each segment by itself, and fills no more than asked for", () => {
     assert.deepEqual(t5Tokens("a (b:1.5)c", { fewest: 1 }), {
       ids: [3, 9, 3, 115, 3, 75, 1],

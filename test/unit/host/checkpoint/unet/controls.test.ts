@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Conditioning, Control, ControlNet, Model } from "latentkit";
 import { randn, Tensor } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
+import { familyInWords } from "#src/host/checkpoint/reports/list-models.js";
+import { CONTROL_LORA_MARK } from "#src/host/checkpoint/unet/control-lora.js";
 import { recogniseControl } from "#src/host/checkpoint/unet/controls.js";
+import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { suiteFolder, temporaryFolder } from "../../../../helpers/folders.js";
 import { headerOf, type Shapes } from "../../../../helpers/models/full-size.js";
 import { adapterFile, unpackAdapters } from "../../../../helpers/models/golden-adapters.js";
 import { layerError } from "../../../../helpers/models/layers.js";
+import { someContext, tinyHost, tinyModels } from "../../../../helpers/models/tiny-host.js";
+import { f32, weightFile, writeWeights } from "../../../../helpers/models/weight-file.js";
 
 const CONTROL_LORA: Shapes = {
   lora_controlnet: [0],
@@ -99,3 +106,47 @@ describe("controls of SDXL", () => {
     await refuses(predicted(canny), "value.invalid", sentence);
   });
 });
+
+describe("a Control-LoRA of Stable Diffusion 1", () => {
+  const folder = suiteFolder();
+  const host = tinyHost(() => [folder()]);
+  before(() => {
+    const tensorsOf = (name: string) => readSafetensors(readFileSync(join(tinyModels(), name))).tensors;
+    const net = Object.fromEntries(
+      [...tensorsOf("controlnet/tiny-sd1-control.safetensors")].map(([key, tensor]) => [
+        key.replace("control_model.", ""),
+        tensor,
+      ]),
+    );
+    const base = tensorsOf("checkpoints/tiny-sd1.safetensors").get(`model.diffusion_model.${LAYER}.weight`)!;
+    const { [`${LAYER}.weight`]: own, ...whole } = net;
+    const [rows, columns] = base.shape as [number, number];
+    const [before, after] = [toTensor(base).data, toTensor(own!).data];
+    const difference = Array.from(after, (value, i) => value - before[i]!);
+    const one = Array.from({ length: columns ** 2 }, (_, i) => (i % (columns + 1) === 0 ? 1 : 0));
+    mkdirSync(join(folder(), "controlnet"));
+    writeWeights(join(folder(), "controlnet/lora.safetensors"), {
+      ...whole,
+      [CONTROL_LORA_MARK]: f32([0]),
+      [`${LAYER}.up`]: f32([rows, columns], difference),
+      [`${LAYER}.down`]: f32([columns, columns], one),
+    });
+  });
+
+  it("is the ControlNet that its products make of the UNet, and is called so", async () => {
+    const { model } = await host().loadCheckpoint("tiny-sd1.safetensors");
+    const predicted = async (name: string, strength: number) => {
+      const net = await host().loadFile!("controlnet", name);
+      const control = { net, hint: Tensor.full([1, 64, 64, 3], 0.5), strength, start: 0, end: 1 };
+      return model.predict!(randn([1, 4, 8, 8], { seed: 1 }), 2, [[someContext(1), { control }]] as Conditioning);
+    };
+    const whole = await predicted("tiny-sd1-control.safetensors", 1);
+    assert.ok(layerError(await predicted("lora.safetensors", 1), whole) < 1e-5);
+    assert.ok(layerError(await predicted("lora.safetensors", 0), whole) > 1e-4);
+    const name = "controlnet/lora.safetensors";
+    const words = familyInWords("controlnet", name, await weightFile(join(folder(), name)));
+    assert.equal(await words, "Control-LoRA of SD 1 or 2");
+  });
+});
+
+const LAYER = "time_embed.0";

@@ -48,6 +48,28 @@ const TRACED: Readonly<Record<string, string>> = {
 };
 const SHAPES = flowShapes("wan vae");
 const partOf = (shapes: Shapes) => recogniseVae(headerOf(shapes)).part;
+/** Name of a layer in diffusers. */
+function diffusersName(key: string): string {
+  const layers = { "residual.0": "norm1", "residual.2": "conv1", "residual.3": "norm2", "residual.6": "conv2" };
+  const inBlock = Object.entries({ ...layers, shortcut: "conv_shortcut" }).reduce(
+    (name, [own, other]) => name.replace(`.${own}.`, `.${other}.`),
+    key,
+  );
+  return inBlock
+    .replace(/^conv1\./, "quant_conv.")
+    .replace(/^conv2\./, "post_quant_conv.")
+    .replace(/^((?:en|de)coder)\.conv1\./, "$1.conv_in.")
+    .replace(".head.0.", ".norm_out.")
+    .replace(".head.2.", ".conv_out.")
+    .replace(/\.middle\.([02])\./, (_, block) => `.mid_block.resnets.${Number(block) / 2}.`)
+    .replace(".middle.1.", ".mid_block.attentions.0.")
+    .replace(".downsamples.", ".down_blocks.")
+    .replace(/\.upsamples\.(\d+)\./, (_, index) => {
+      const [step, block] = [Math.floor(Number(index) / 4), Number(index) % 4];
+      return `.up_blocks.${step}.${block === 3 ? "upsamplers.0" : `resnets.${block}`}.`;
+    });
+}
+
 /** A vector [B, C, 1, h, w] or [B, 1, H, W, 3] without its axis of frames. */
 const ofOneFrame = ({ data, shape }: Tensor): Tensor => {
   const axis = shape[1] === 1 ? 1 : 2;
@@ -124,6 +146,22 @@ describe("the VAE of Wan 2.1 and Qwen-Image", () => {
     }
     const decoder = withKeys(SHAPES, (key) => (/^(encoder|conv1)\./.test(key) ? undefined : key));
     assert.deepEqual(partOf(decoder).config, { ...CONFIG, hasEncoder: false });
+  });
+
+  it("is the same in the layout of diffusers", async () => {
+    for (const prefix of ["", "vae."]) {
+      const own = partOf(SHAPES);
+      const { config, weights } = partOf(withKeys(SHAPES, (key) => prefix + diffusersName(key)));
+      assert.deepEqual(config, own.config);
+      assert.deepEqual(
+        [...weights].map(([key, weight]) => [key, weight.key]).sort(),
+        [...own.weights].map(([key, weight]) => [key, prefix + diffusersName(weight.key)]).sort(),
+      );
+    }
+    const damaged = withKeys(SHAPES, (key) =>
+      key === "encoder.downsamples.3.shortcut.bias" ? undefined : diffusersName(key),
+    );
+    await refuses(() => partOf(damaged), "model.invalid", /weight "encoder\.down_blocks\.3\.conv_shortcut\.bias"/);
   });
 
   it("is refused if it is another one, by name, or damaged, with the key of the file", async () => {

@@ -8,6 +8,7 @@ import { CPU_TARGET, type Target } from "#src/host/checkpoint/onnx/target.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { buildZImage, PADDING, type ZImageConfig } from "#src/host/checkpoint/z-image/build.js";
 import { zImagePositions } from "#src/host/checkpoint/z-image/model.js";
+import { originalLayout } from "#src/host/checkpoint/z-image/names.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { flowLayers, flowWeights } from "../../../../helpers/models/golden-flow.js";
@@ -26,7 +27,6 @@ const CONFIG: ZImageConfig = {
   mlp: 128,
   timeWidth: 32,
   timeHidden: 80,
-  layout: "original",
 };
 const AXES = [4, 6, 6];
 const THETA = 256;
@@ -52,9 +52,9 @@ describe("buildZImage", () => {
       ["plain", PLAIN],
     ] as const)
       it(`computes what the reference does, keys of the ${layout} code, ${form}`, async () => {
-        const weights = await flowWeights(`diffusion_models/${file}`, folder());
+        const weights = originalLayout(await flowWeights(`diffusion_models/${file}`, folder()));
         const graph = new OnnxGraph("z-image", target);
-        buildZImage(networkOf(graph, weights), { ...CONFIG, layout });
+        buildZImage(networkOf(graph, weights), CONFIG);
         const session = await graphSession(graph.encode({ overridable: false }));
         for (const each of cases) {
           const { out } = await session.run(feedsOf(each));

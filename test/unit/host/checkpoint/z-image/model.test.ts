@@ -260,6 +260,20 @@ describe("models of Z-Image", () => {
       );
   });
 
+  it("take LoRAs of each layout in the layout of diffusers too", async () => {
+    const kept = await host.loadFile!("diffusion_models", "z_image_tiny_diffusers.safetensors");
+    for (const style of ["kohya", "aitoolkit", "diffusers", "lycoris"]) {
+      const lora = await host.loadFile!("loras", `z_${style}.safetensors`);
+      assert.equal(lora.unmatched!(kept, undefined), lora.unmatched!(model, undefined), style);
+      const [x, cond] = [randn([1, 16, 4, 4], { seed: 1 }), context(9, 2)];
+      const predicted = async (of: Model) => {
+        const [changed] = lora.apply(of, undefined, { model: 0.8, clip: 0 });
+        return changed.predict!(x, 0.7, cond);
+      };
+      assert.ok(layerError(await predicted(kept), await predicted(model)) < 5e-6, style);
+    }
+  });
+
   it("take LoRAs, and leave their text encoder as it is", async () => {
     const clip = await host.loadFile!("text_encoders", "qwen_3_tiny.safetensors", undefined, { type: "lumina2" });
     const lora = await host.loadFile!("loras", "z_aitoolkit.safetensors");

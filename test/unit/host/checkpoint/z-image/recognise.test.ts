@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { recogniseCheckpoint } from "#src/host/checkpoint/families/recognise.js";
+import { placedWeights } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { flowShapes } from "../../../../helpers/models/flow-shapes.js";
 import { headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
@@ -19,7 +20,6 @@ const CONFIG = {
   mlp: 10240,
   timeWidth: 256,
   timeHidden: 1024,
-  layout: "original",
 };
 
 /** The same weights under diffusers' names. */
@@ -40,16 +40,13 @@ function diffusers(shapes: Shapes): Shapes {
 describe("zImagePart", () => {
   it("reads every size of the full-size file, under each prefix and in both layouts", async () => {
     for (const prefix of ["", "model.diffusion_model.", "diffusion_model.", "net."])
-      for (const [layout, shapes] of [
-        ["original", SHAPES],
-        ["diffusers", diffusers(SHAPES)],
-      ] as const) {
+      for (const shapes of [SHAPES, diffusers(SHAPES)]) {
         const { family, network, sampling, textEncoders, vae, ignored } = await recognised(
           withKeys(shapes, (key) => prefix + key),
         );
         assert.equal(family, "z-image");
-        assert.deepEqual(network.part.config, { ...CONFIG, layout });
-        assert.equal(network.part.weights.size, Object.keys(shapes).length);
+        assert.deepEqual(network.part.config, CONFIG);
+        assert.equal(placedWeights(network.part.weights).length, Object.keys(shapes).length);
         assert.deepEqual([sampling.prediction, sampling.latentFormat], ["flow", "Flux"]);
         assert.deepEqual([textEncoders.length, vae, ignored], [0, undefined, 0]);
       }
@@ -97,5 +94,19 @@ describe("zImagePart", () => {
       [{ ...SHAPES, "t_embedder.mlp.0.weight": [1024, 128] }, /"t_embedder\.mlp\.0\.weight" of shape \[1024, 256\]/],
     ];
     for (const [shapes, pattern] of cases) await refuses(recognised(shapes), "model.invalid", pattern);
+    const all = diffusers(SHAPES);
+    for (const key of [
+      "layers.2.attention.to_q.weight",
+      "layers.2.attention.to_out.0.weight",
+      "layers.2.attention.norm_q.weight",
+      "all_x_embedder.2-1.weight",
+      "all_final_layer.2-1.linear.weight",
+    ]) {
+      const without = withKeys(all, (each) => (each === key ? undefined : each));
+      const error = await refuses(recognised(without), "model.invalid");
+      assert.ok(error.message.includes(JSON.stringify(key)), error.message);
+    }
+    const both = { ...all, "layers.2.attention.qkv.weight": SHAPES["layers.2.attention.qkv.weight"]! };
+    await refuses(recognised(both), "model.unsupported", /unknown weight "layers\.2\.attention\.to_q\.weight"/);
   });
 });

@@ -8,7 +8,7 @@ import { CPU_TARGET } from "#src/host/checkpoint/onnx/target.js";
 import { unetPlaces } from "#src/host/checkpoint/unet/lora.js";
 import type { Network } from "#src/host/checkpoint/weights/network.js";
 import { isBlockType, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
-import { zImagePlaces } from "#src/host/checkpoint/z-image/model.js";
+import { zImagePlaces } from "#src/host/checkpoint/z-image/names.js";
 import { readSafetensors, toTensor } from "#src/io/safetensors.js";
 import { root, suiteFolder } from "../../../../../helpers/folders.js";
 import { goldenBytes, goldenText } from "../../../../../helpers/golden-file.js";
