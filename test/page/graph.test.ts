@@ -81,7 +81,7 @@ describe("page: graph", () => {
     await checkAccess(page);
     const run = form.getByRole("button", { name: "Run" });
     await run.click();
-    await form.getByText(/property "5.steps": expected/).waitFor();
+    await form.getByText(/"5.steps": expected/).waitFor();
     await steps.fill("3");
     await form.getByLabel("Model", { exact: true }).fill("gone.safetensors");
     await run.click();
