@@ -73,8 +73,9 @@ export const turnOf = ({ origin, priority, seq }: Pick<RunSummary, "origin" | "p
   origin === "comfy" && priority > 0 ? -seq : seq;
 
 /**
- * The queue of the runs of a store. A session's runs start in the order of their creation, but for prompts that go
- * in front (`turnOf`), `perSession` of them at most at the same time; those of different sessions by priority, then oldest first. Runs of batches wait as long as it takes.
+ * The queue of the runs of a store. A session's runs start in the order of their creation, except that runs of origin
+ * "comfy" with a priority above 0 come first, the newest before all; `perSession` of them at most at the same time. Those of
+ * different sessions start by priority, then oldest first. Runs of batches wait as long as it takes.
  */
 export interface QueueStore {
   /** Sets the number of runs of one session that run at the same time. Returns the newest mark of an ended run, else 0. */
