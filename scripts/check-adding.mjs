@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Follows docs/adding.md word by word in a copy of the checkout: applies the blocks of a section and runs its commands,
 // then leaves out one file of its list after the other, and wants the guard that the list names to fail.
-// Arguments are sections ("A node"); without any, all that have blocks. --sample leaves out one file for each guard alone.
-// The checkout must be built with its tests.
+// Arguments are sections ("A node"); without any, all that have blocks. --sample leaves out one file for each guard alone,
+// --places only finds the place of each block. Without that the checkout must be built with its tests.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -31,7 +31,7 @@ import { root } from "./setup.mjs";
 
 const PAGE = "docs/adding.md";
 const { values: options, positionals: titles } = parseArgs({
-  options: { sample: { type: "boolean", default: false } },
+  options: { sample: { type: "boolean", default: false }, places: { type: "boolean", default: false } },
   allowPositionals: true,
 });
 const jobs = String(availableParallelism());
@@ -43,8 +43,11 @@ try {
     sections.length >= Math.max(1, titles.length),
     `${PAGE} has no such section with blocks: ${titles.join()}.`,
   );
-  copyCheckout();
-  for (const section of sections) check(section);
+  if (options.places) for (const { edits } of sections) for (const { file } of edits) textsOf(file, edits, root);
+  else {
+    copyCheckout();
+    for (const section of sections) check(section);
+  }
 } finally {
   rmSync(copy, { recursive: true, force: true });
 }
@@ -56,7 +59,7 @@ function check({ title, rows, edits, commands }) {
   const unlisted = edits.filter(({ file }) => !listed.includes(file)).map(({ file }) => file);
   assert.deepEqual(unlisted, [], `${title}: files with a block that its list does not name`);
   const written = rows.filter(({ file }) => edits.some((edit) => edit.file === file));
-  const files = new Map(written.map(({ file }) => [file, textsOf(file, edits)]));
+  const files = new Map(written.map(({ file }) => [file, textsOf(file, edits, copy)]));
   const generated = rows.filter((row) => !written.includes(row));
 
   for (const [file, { after }] of files) write(file, after);
@@ -129,9 +132,10 @@ function editOf(lead, code) {
  *
  * @param {string} file
  * @param {Edit[]} edits
+ * @param {string} folder of the checkout, or of its copy
  */
-function textsOf(file, edits) {
-  const before = existsSync(join(copy, file)) ? readFileSync(join(copy, file), "utf8") : undefined;
+function textsOf(file, edits, folder) {
+  const before = existsSync(join(folder, file)) ? readFileSync(join(folder, file), "utf8") : undefined;
   let after = before ?? "";
   for (const edit of edits.filter((edit) => edit.file === file)) after = withEdit(after, edit, before === undefined);
   return { before, after };

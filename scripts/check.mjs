@@ -22,6 +22,7 @@ const STEPS = {
   "types of the scripts": () => node("node_modules/typescript/bin/tsc", "-p", "tsconfig.scripts.json"),
   "licences, versions, known vulnerabilities": () => node("scripts/check-dependencies.mjs"),
   layers: () => node("scripts/check-layers.mjs"),
+  "places of the blocks in docs/adding.md": () => node("scripts/check-adding.mjs", "--places"),
   "C++ format": () => !existsSync(join(root, FORMAT)) || node(FORMAT),
   "C++ tests": testNative,
 };
