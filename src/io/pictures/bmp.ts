@@ -56,12 +56,13 @@ export async function decodeBmp(file: Uint8Array, maxPixels: number): Promise<De
   const channels = header.masks.length === 4 ? 4 : 3;
   const isRuns = header.compression === RUNS_OF_8 || header.compression === RUNS_OF_4;
   const stride = isRuns ? width : Math.ceil((width * bits) / 32) * 4;
-  const rows = isRuns ? indicesOf(bytes.subarray(header.at), header) : bytes.subarray(header.at);
+  const timer = new YieldTimer();
+  const stored = bytes.subarray(header.at);
+  const rows = isRuns ? await indicesOf(stored, header, timer) : stored;
   // the last row may lack its padding
   if (rows.length < stride * (height - 1) + (isRuns ? width : Math.ceil((width * bits) / 8)))
     throw damaged("ends early");
   const data = new Uint8Array(width * height * channels);
-  const timer = new YieldTimer();
   for (let y = 0; y < height; y++) {
     // up to 2^27 pixels on the thread of the event loop
     if (timer.isDue) await timer.yield();
@@ -154,7 +155,7 @@ function readIndices(row: Uint8Array, bits: number, palette: Uint8Array, out: Ui
 }
 
 /** Expands runs to indices, one a byte; pixels that they pass over are 0. What leaves a row is dropped. */
-function indicesOf(runs: Buffer, { width, height, compression }: Header): Uint8Array {
+async function indicesOf(runs: Buffer, { width, height, compression }: Header, timer: YieldTimer): Promise<Uint8Array> {
   if (width * height > runs.length * MOST_PIXELS_A_BYTE) throw damaged("ends early");
   const out = new Uint8Array(width * height);
   const isHalf = compression === RUNS_OF_4;
@@ -162,7 +163,8 @@ function indicesOf(runs: Buffer, { width, height, compression }: Header): Uint8A
   const put = (index: number): void => {
     if (x < width) out[y * width + x++] = index;
   };
-  for (let at = 0; at + 1 < runs.length && y < height; ) {
+  for (let at = 0, step = 0; at + 1 < runs.length && y < height; step++) {
+    if (step % 1024 === 0 && timer.isDue) await timer.yield();
     const [count, value] = [runs[at++]!, runs[at++]!];
     if (count > 0) {
       for (let i = 0; i < count; i++) put(isHalf ? halfOf(value, i) : value);
