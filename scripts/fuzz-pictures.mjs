@@ -27,6 +27,11 @@ const TEXTS = [
   ["latentkit", '{"version": 1}'],
 ];
 
+/** Runs of 8 bits: 5 x 2 pixels of four colours. */
+const BMP_OF_RUNS =
+  "424d58000000000000004600000028000000050000000200000001000800010000001200000000000000000000000400000000000000" +
+  "000000000000c8000096000064000000000301020300020100000002020001020001";
+
 const { values: options } = parseArgs({
   options: {
     minutes: { type: "string", default: "10" },
@@ -84,6 +89,7 @@ async function soundFiles() {
     ...saved,
     ["gif", await moving().gif().toBuffer()],
     ["moving webp", await moving().webp().withExif(commented).toBuffer()],
+    ["bmp", Buffer.from(BMP_OF_RUNS, "hex")],
     ["tiff", await sharp(saved[0][1]).tiff({ compression: "lzw" }).toBuffer()],
     ["turned jpeg", await sharp(saved[0][1]).jpeg().withExif(commented).withMetadata({ orientation: 6 }).toBuffer()],
   ];

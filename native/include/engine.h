@@ -248,7 +248,7 @@ typedef enum {
   ENGINE_BISLERP,           /* vectors of the channels turned into each other; in double, rounded after each pass */
   /* pixels as bytes, as Pillow: weights of 22 bits, antialias but for the nearest */
   ENGINE_LANCZOS,         /* three lobes */
-  ENGINE_PILLOW_NEAREST,  /* (i + 0.5) * in / out in double, rounded down */
+  ENGINE_PILLOW_NEAREST,  /* 0.5 and i steps of in / out, one after the other in double, rounded down */
   ENGINE_PILLOW_BOX,      /* mean of what each output covers */
   ENGINE_PILLOW_BILINEAR, /* falls to 0 at one pixel */
   ENGINE_PILLOW_HAMMING,  /* Hamming's window of one lobe */

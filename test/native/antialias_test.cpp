@@ -74,11 +74,12 @@ std::vector<uint8_t> bytes_axis(const std::vector<uint8_t> &x, int method, size_
                                 size_t step) {
   if (in == out) return x;
   std::vector<uint8_t> result(lines * out * step);
-  for (size_t i = 0; i < out; i++) {
+  const double ratio = static_cast<double>(in) / static_cast<double>(out);
+  double middle = 0.5 * ratio;
+  for (size_t i = 0; i < out; i++, middle += ratio) {
     Window window(in, out, i, filter_of(method), exactly);
     if (method == ENGINE_PILLOW_NEAREST) {
-      window.first =
-          static_cast<size_t>((static_cast<double>(i) + 0.5) * static_cast<double>(in) / static_cast<double>(out));
+      window.first = static_cast<size_t>(middle);
       window.shares = {1.0};
     }
     for (size_t at = 0; at < lines * step; at++) {

@@ -183,8 +183,8 @@ const SENTENCES: Record<ErrorCode, readonly [trigger: Trigger, sentence: string]
     "PNG: expected at most 134217728 pixels, received 100000 x 100000.",
   ],
   "picture.invalid": [
-    () => decodePicture(Buffer.from("BM")),
-    "Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received another file.",
+    () => decodePicture(Buffer.from("8BPS")),
+    "Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, received another file.",
   ],
   "picture.too-large": [
     () => decodePicture(Buffer.from("524946461600000057454250565038200a0000003000009d012aff3fff3f", "hex")),

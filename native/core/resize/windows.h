@@ -41,11 +41,18 @@ void each_window(const Side &side, const Filter<Real> &filter, Put &&put) {
   // far beyond 2^24 positions a float steps over values
   const auto position = [in](double at) { return static_cast<size_t>(std::clamp(at, 0.0, in)); };
   std::vector<Real> shares;
+  // Pillow adds step to step for the nearest: a sum may fall short of a whole number
+  const double step = in / whole;
+  double nearest = step * 0.5;
+  if (filter.reach == 0.0) {
+    for (size_t i = 0; i < side.from; i++) nearest += step;
+  }
   for (size_t i = 0; i < side.count; i++) {
     const double centre = static_cast<double>(side.from + i) + 0.5;
     if (filter.reach == 0.0) {
       const Real all = 1;
-      put(std::min(position(centre * in / whole), side.in - 1), &all, size_t{1});
+      put(std::min(position(nearest), side.in - 1), &all, size_t{1});
+      nearest += step;
       continue;
     }
     const Real middle = static_cast<Real>(scale * centre);

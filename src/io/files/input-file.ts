@@ -18,7 +18,7 @@ import { describe, type ErrorCode, LatentkitError } from "../../base/errors.js";
 import { hintOf, suggest } from "../../base/suggest.js";
 import { returnMemory, takeMemory } from "../../tensor/memory-pool.js";
 import { parseAddress } from "../http/download.js";
-import { HEAD_BYTES, isRead, KIND_NAMES, pictureKind, READ_NAMES } from "../pictures/format.js";
+import { HEAD_BYTES, isRead, KIND_NAMES, needsSharp, pictureKind, READ_NAMES } from "../pictures/format.js";
 import { requireSharp } from "../pictures/sharp.js";
 import { isInside, MAX_PATH_CHARACTERS, READ_FLAGS, readRegular } from "../regular-file.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
@@ -200,7 +200,7 @@ export function checkPictureHead(file: Pick<InputFile, "name" | "subject">, head
     const reason = head.length === 0 ? "empty" : kind === undefined ? "not a picture" : KIND_NAMES[kind];
     throw fault("picture.invalid", file, `a ${READ_NAMES} file`, `, which is ${reason}`);
   }
-  if (kind !== "png") requireSharp(`${file.subject ?? SUBJECT}: reading ${KIND_NAMES[kind]} file`);
+  if (needsSharp(kind)) requireSharp(`${file.subject ?? SUBJECT}: reading ${KIND_NAMES[kind]} file`);
 }
 
 const outside = (file: InputFile): LatentkitError =>

@@ -8,6 +8,7 @@ import {
   MAX_PIXELS,
 } from "../png/png.js";
 import { readPngTexts } from "../png/text-chunks.js";
+import { decodeBmp } from "./bmp.js";
 import { type ExifText, exifTexts, USER_COMMENT } from "./exif.js";
 import { avifExif, jpegExif, riffChunks, webpExif } from "./exif-block.js";
 import { isRead, notPicture, type PictureKind, pictureKind } from "./format.js";
@@ -23,7 +24,7 @@ export interface DecodeOptions {
 /**
  * Reads a picture of any format by its content, as a viewer shows it: turned by its EXIF orientation, its colours in sRGB
  * (PNG files as they are), 8 or 16 bits a sample, the first `limit` frames of an animation or pages of a TIFF. PNG files
- * natively, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
+ * natively, BMP files here, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
  */
 export async function decodePicture(
   bytes: Uint8Array,
@@ -36,6 +37,7 @@ export async function decodePicture(
   if (kind === "png") {
     return isBlocking ? decodePngFramesHere(bytes, limit, maxPixels) : decodePngFrames(bytes, limit, maxPixels);
   }
+  if (kind === "bmp") return decodeBmp(bytes, maxPixels);
   const metadata = await openWithSharp(bytes, { kind, maxPixels }, (image) => image.metadata());
   const { pages = 1 } = metadata;
   const frames = Math.min(limit ?? pages, pages);

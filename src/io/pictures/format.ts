@@ -97,12 +97,15 @@ export function pictureKind(bytes: Uint8Array): PictureKind | undefined {
 }
 
 /** Formats that are read. */
-const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff"]);
+const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff", "bmp"]);
 
 /** Formats that are read, in words. */
-export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF or TIFF";
+export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP";
 
 export const isRead = (kind: PictureKind | undefined): kind is PictureKind => kind !== undefined && READ.has(kind);
+
+/** Whether sharp reads a format; PNG and BMP are built in. */
+export const needsSharp = (kind: PictureKind): boolean => kind !== "png" && kind !== "bmp";
 
 /** Error of bytes, or another value, that are not a picture of a format that is read. */
 export function notPicture(bytes: unknown): LatentkitError {

@@ -9,7 +9,7 @@ import {
 } from "../../io/files/input-file.js";
 import { type FilesByName, givenBytes, isAddress } from "../../io/files/input-text.js";
 import { decodePicture } from "../../io/pictures/decode.js";
-import { pictureKind } from "../../io/pictures/format.js";
+import { needsSharp, pictureKind } from "../../io/pictures/format.js";
 import { decoderVersion } from "../../io/pictures/sharp.js";
 import { imageTensor } from "../../io/png/png.js";
 import { readSafetensors, toTensor } from "../../io/safetensors.js";
@@ -27,7 +27,8 @@ const IMAGE_INPUT = 'input "image"';
 const imageFile = () =>
   text({
     image_upload: true,
-    tooltip: "A PNG, JPEG, WebP, AVIF, GIF or TIFF file, relative to the input folder; or a data: or https: address.",
+    tooltip:
+      "A PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, relative to the input folder; or a data: or https: address.",
   });
 
 /**
@@ -44,7 +45,7 @@ async function fileHash(
   const hash = createHash("sha256").update(bytes).digest("hex");
   const kind = pictureKind(bytes);
   returnMemory(bytes.buffer);
-  return kind === undefined || kind === "png" ? hash : `${hash} ${decoderVersion()}`;
+  return kind === undefined || !needsSharp(kind) ? hash : `${hash} ${decoderVersion()}`;
 }
 
 /** Checks the file if the graph holds its name, so that a graph fails before anything runs. */

@@ -308,11 +308,11 @@ describe("latentkit", () => {
     };
     const name = (JSON.parse(readFileSync(graph, "utf8")) as { 1: { inputs: { image: string } } })[1].inputs.image;
     const missing = `Node 1 (LoadImage), input "image": expected a file in the input folder, received "${name}", which does not exist.`;
-    const wrong = `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is a BMP.`;
+    const wrong = `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, received "${name}", which is a PSD.`;
     for (const sentence of [missing, wrong]) {
       assert.equal(await errorOf("validate", graph), sentence);
       assert.equal(await errorOf("render", graph, "--out", folder(), "--quiet"), sentence);
-      writeFileSync(join(input, name), Buffer.from("BM6"));
+      writeFileSync(join(input, name), Buffer.from("8BPS"));
     }
   });
 

@@ -30,7 +30,6 @@ const { cases, raw, has, tensor } = golden<Case>("core_nodes");
 /** Cases that are decided otherwise than in the reference, by id: the expectation here. */
 const REFUSED: Record<string, string> = {
   "LoadImage/truncated.png": "a truncated file is refused",
-  "LoadImage/bmp.bmp": "BMP is not read",
   "LatentCompositeMasked/3": "an offset below 0 is refused",
   "LatentCompositeMasked/4": "an offset below 0 is refused",
   "LatentCompositeMasked/7": "an offset below 0 is refused",

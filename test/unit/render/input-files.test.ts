@@ -118,7 +118,7 @@ describe("input files of a render", () => {
       const validation = validateGraph(graphOf(image), { inputDir: folder(), targets: ["1"], ...more });
       return validation.nodeErrors["1"]!.errors[0]!;
     };
-    assert.match(errorOf("a.png", { files: { "a.png": Buffer.from("BM bitmap") } }).sentence, /which is a BMP/);
+    assert.match(errorOf("a.png", { files: { "a.png": Buffer.from("8BPS") } }).sentence, /which is a PSD/);
     assert.match(
       errorOf("data:image/png,abc").sentence,
       /^Node 1 \(LoadImage\), input "image": expected a base64 data: URL/,

@@ -174,6 +174,16 @@ describe("resizeImage", () => {
     );
   });
 
+  it("adds steps up for pillow-nearest, so that a middle between two pixels may fall short, as in Pillow", () => {
+    const greys = [0, 51, 102, 153];
+    const enlarged = resizeImage(rowOf(...greys.map((grey) => grey / 255)), {
+      method: "pillow-nearest",
+      height: 1,
+      width: 6,
+    });
+    assert.deepEqual(greysOf(enlarged), [0, 51, 51, 102, 102, 153]);
+  });
+
   it("averages what each pixel covers for pillow-box", () => {
     const halves = resizeImage(rowOf(0, 0.2, 0.4, 0.8), { method: "pillow-box", height: 1, width: 2 });
     assert.deepEqual(greysOf(halves), [26, 153]);

@@ -138,7 +138,7 @@ describe("io/pictures/decode", () => {
       await refuses(decodePicture(file), "picture.invalid", /^Picture: the \w+ file is damaged [^\n]+\.$/);
     }
     await refuses(
-      decodePicture(Buffer.from("BM no picture")),
+      decodePicture(Buffer.from("8BPS no picture")),
       "picture.invalid",
       /^Picture: expected the bytes of a PNG, /,
     );
@@ -258,7 +258,8 @@ describe("pictureTexts", () => {
   });
 
   it("refuses files of other formats, and anything but a file", async () => {
-    const expected = /^Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received [^:]+\.$/;
+    const expected =
+      /^Picture: expected the bytes of a PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, received [^:]+\.$/;
     await refuses(() => pictureTexts(Buffer.from("no picture")), "picture.invalid", expected);
     await refuses(() => pictureTexts(new Uint8Array()), "picture.invalid", expected);
     await refuses(() => pictureTexts("x.png" as never), "picture.invalid", expected);

@@ -125,7 +125,7 @@ describe("LoadImage and LoadImageMask", () => {
   });
 
   const sentence = (name: string, reason: string) =>
-    `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is ${reason}.`;
+    `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, received "${name}", which is ${reason}.`;
   const validated = (image: unknown, options: { inputDir?: string } = {}) =>
     validateGraph(
       {
@@ -139,7 +139,7 @@ describe("LoadImage and LoadImageMask", () => {
   it("names the format of a file that is not read, before and while it runs", async () => {
     const heads: [string, string, string][] = [
       ["a.png", "a HEIC", "\0\0\0\x18ftypheic"],
-      ["a.bmp", "a BMP", "BM6"],
+      ["a.psd", "a PSD", "8BPS"],
       ["a.txt", "not a picture", "hello"],
       ["short.png", "not a picture", "\x89PNG"],
       ["empty.png", "empty", ""],
@@ -151,7 +151,7 @@ describe("LoadImage and LoadImageMask", () => {
       assert.equal(error.type, "custom_validation_failed");
       assert.equal(
         error.details,
-        `image - expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is ${reason}.`,
+        `image - expected a PNG, JPEG, WebP, AVIF, GIF, TIFF or BMP file, received "${name}", which is ${reason}.`,
       );
       assert.deepEqual([error.code, error.input, error.received], ["picture.invalid", "image", JSON.stringify(name)]);
       const ran = executeGraph(
