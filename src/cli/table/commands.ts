@@ -47,6 +47,7 @@ const PICTURE = /^(?!-)(?!.*\.json$)./is;
 export const BATCH_OPTIONS = {
   seeds: text("SEEDS", "0..999, 1,2,10..20 or random:50, for every seed that --set does not set", {
     above: "Batch options (any of these makes a batch):",
+    elsewhere: ["n", "count", "batch", "batch-count"],
   }),
   items: text(
     "ITEMS",
@@ -84,13 +85,17 @@ export const BATCH_OPTIONS = {
   }),
 };
 
+/** Keys of --set that name an input without its node. */
+const SET_KEYS = ["prompt", "negative", "seed", "steps", "width", "height"];
+
 const RENDER_OPTIONS = {
   set: pairs(
     "KEY=VALUE",
     "6.text=… sets an input of node 6, any other key fills {{key}}; prompt, negative, seed, steps, width and height are the one input of that name; 5.seed=random draws a seed",
+    { elsewhere: SET_KEYS },
   ),
   targets,
-  out: text("DIR", "folder for the files", { absent: "./out" }),
+  out: text("DIR", "folder for the files", { absent: "./out", elsewhere: ["o", "output", "output-dir", "outdir"] }),
   input,
   ...networkOptions,
   config,
@@ -147,9 +152,10 @@ export const COMMANDS = {
     options: {
       config,
       host: text("ADDRESS", "address to listen on; one that others can reach needs a hook token", {
+        elsewhere: ["listen"],
         absent: "127.0.0.1",
       }),
-      port: wholeNumber("PORT", "port to listen on, 0 for any free one", { ...PORT, absent: "8188" }),
+      port: wholeNumber("PORT", "port to listen on, 0 for any free one", { ...PORT, absent: "8188", elsewhere: ["p"] }),
       store: text("URL", "where runs are kept: memory:, sqlite:FILE or postgres://…", {
         absent: "sqlite:./latentkit.db",
       }),
@@ -269,7 +275,7 @@ export const COMMANDS = {
     operands: { DIR: operandOr(".", "a folder of graphs, or one graph") },
     options: {
       update: flag("write the snapshots of graphs that differ, and remove those without a graph"),
-      set: pairs("KEY=VALUE", "a value for the graphs that have the key"),
+      set: pairs("KEY=VALUE", "a value for the graphs that have the key", { elsewhere: SET_KEYS }),
       tolerance: wholeNumber("N", "accept pixels that are up to N of 255 off", { min: 0, max: 255, absent: "0" }),
       input,
       ...networkOptions,

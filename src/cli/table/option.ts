@@ -18,6 +18,8 @@ export interface Option<Value = unknown> extends Told {
   /** Its value may be left out and is "" then; the pattern matches a value, and no operand. */
   readonly bare?: RegExp;
   readonly excludes?: { readonly options: readonly string[]; readonly because: string };
+  /** Names that other programs give it, or the names of its keys: an unknown option of that name suggests it. */
+  readonly elsewhere?: readonly string[];
   /** Line above it in the help, if it begins a group of options. */
   readonly above?: string;
   readonly read: Read<Value>;
@@ -35,7 +37,7 @@ export type ValuesOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends { read: Read<infer Value> } ? Value : never;
 };
 
-type Facts = Pick<Option, "absent" | "bare" | "excludes" | "above">;
+type Facts = Pick<Option, "absent" | "bare" | "excludes" | "above" | "elsewhere">;
 
 export const flag = (about: string): Option<boolean> => ({ about, read: (texts) => texts.length > 0 });
 
@@ -80,10 +82,11 @@ export const list = (form: string, about: string, facts: Facts = {}): Option<str
 export const pairs = (
   form: string,
   about: string,
-  { isOnce = false }: { readonly isOnce?: boolean } = {},
+  { isOnce = false, elsewhere }: Pick<Option, "elsewhere"> & { readonly isOnce?: boolean } = {},
 ): Option<Readonly<Record<string, string>>> => ({
   form,
   about,
+  elsewhere,
   isRepeatable: true,
   read(texts, source) {
     const values = new Map<string, string>();

@@ -54,6 +54,7 @@ describe("latentkit", () => {
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);
       assert.match(help.out, new RegExp(`^Usage: latentkit ${command}`));
+      assert.deepEqual(await run(["help", command]), help);
       assert.deepEqual(await run([command, "--version"]), { code: 0, out: `${version}\n`, err: "" });
     }
     assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "" });
@@ -86,6 +87,8 @@ describe("latentkit", () => {
 
   it("misuse: one sentence with a suggestion, exit code 2", async () => {
     await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
+    await refused(["g.json"], 2, /Unknown command "g\.json"\. Did you mean latentkit render g\.json\?/);
+    await refused(["help", "rendr"], 2, /Unknown command "rendr"\. Did you mean render\?/);
     await refused(["render"], 2, /Usage: latentkit render GRAPH; latentkit render --help shows the options\./);
     await refused(
       ["render", "a.json", "red", "fox"],
@@ -100,6 +103,12 @@ describe("latentkit", () => {
     );
     await refused(["render", "a.json", "--json=x"], 2, /--json: expected no value, received one\.\n$/);
     await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);
+    await refused(["render", "a.json", "--seed", "5"], 2, /option --seed\. Did you mean --set seed=…\?/);
+    await refused(["render", "a.json", "--prompt=x"], 2, /option --prompt\. Did you mean --set prompt=…\?/);
+    await refused(["render", "a.json", "-o", "x"], 2, /option -o\. Did you mean --out\?/);
+    await refused(["render", "a.json", "-n", "4"], 2, /option -n\. Did you mean --seeds\?/);
+    await refused(["serve", "--listen", "::1"], 2, /option --listen\. Did you mean --host\?/);
+    await refused(["render", "a.json", "--zzz"], 2, /option --zzz\. latentkit render --help shows the options\.\n$/);
     await refused(
       ["render", join(graphs, "if.json"), "--set", "choose"],
       2,

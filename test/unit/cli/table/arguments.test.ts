@@ -99,7 +99,7 @@ describe("arguments", () => {
         "--name: expected a value, received none; write one that begins with a dash as --name=-….",
       ],
       [["a", "--fast=x"], "--fast: expected no value, received one."],
-      [["a", "--constructor"], "Unknown option --constructor."],
+      [["a", "--constructor"], "Unknown option --constructor. latentkit do --help shows the options."],
     ] as const)
       await refuses(() => read(...argv), "usage.invalid", exactly(sentence));
   });
