@@ -51,7 +51,7 @@ export const BATCH_OPTIONS = {
   }),
   items: text(
     "ITEMS",
-    "a file with one item per line, .csv with keys in its first row or .jsonl with an object per line, - for either from standard input; or pictures for {{image}} or the one image input, a folder or 'photos/**/*.png' in quotes",
+    "a file with one item per line, .csv with keys in its first row, .jsonl with an object per line or .txt with a prompt per line, - for the first two from standard input; or pictures for {{image}} or the one image input, a folder or 'photos/**/*.png' in quotes",
   ),
   sweep: texts("KEY=VALUES", "3.steps=10,20,30 or 5.seed=0..3 or a JSON list; several make every combination"),
   check: flag("check the items without rendering; print how many files they make, and the first names"),
