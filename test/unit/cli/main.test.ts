@@ -359,6 +359,18 @@ describe("latentkit", () => {
     await refused(["inspect", write("broken.png", "not a picture")], 2, /PNG/);
   });
 
+  it("inspect: has a blank between the name of each row and its value", async () => {
+    const graph = join(root, "examples/text-to-image.json");
+    await run(["render", graph, "--out", folder(), "--quiet", "--parameters", "--set", "steps=1"]);
+    const { out } = await run(["inspect", join(folder(), filesIn(folder())[0]!)]);
+    const rows = out.split("\n").slice(1, -1);
+    assert.ok(
+      rows.some((row) => row.startsWith("  settings  ")),
+      out,
+    );
+    for (const row of rows) assert.match(row, /^ {2}(?:[a-z ]{9} | {10})\S/);
+  });
+
   it("doctor: accepts this installation, reports a folder that cannot be written", async () => {
     const { code, out } = await run(["doctor", "--out", join(folder(), "new/deep")]);
     assert.equal(code, 0, out);
