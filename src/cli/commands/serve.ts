@@ -102,7 +102,10 @@ function greeting(
       setToken,
     );
   } else if (!hasToken) {
-    lines.push("No hook token is set, so every hook endpoint responds 503. Set one and start again:", setToken);
+    lines.push(
+      "No hook token is set, so every hook endpoint responds 503. Start again with --open for the page alone, or set a token:",
+      setToken,
+    );
   } else {
     const variable = env[TOKEN_VARIABLE] ? TOKEN_VARIABLE : "HOOKS_TOKEN";
     if (variable === "HOOKS_TOKEN") lines.push("Set HOOKS_TOKEN to your channels.web.hooks_token for this command:");
