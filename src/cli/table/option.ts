@@ -136,12 +136,15 @@ export function wordOf<Word extends string>(words: readonly Word[], text: string
 
 const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const;
 
-/** A number of bytes, up to `most`. */
+/** Fewest bytes: a smaller number lacks its unit. */
+const FEWEST_BYTES = 1e6;
+
+/** A number of bytes, from a million up to `most`. */
 export const bytes = (form: string, about: string, most: number): Option<number | undefined> =>
   valued(form, about, {}, (text, source) => {
     const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?) ?([KMG]i?B)?$/i.exec(text) ?? [];
     const value = Math.round(Number(digits) * UNITS[unit.toUpperCase() as keyof typeof UNITS]);
-    if (value > 0 && value <= most) return value;
+    if (value >= FEWEST_BYTES && value <= most) return value;
     throw wrong(source, "bytes, such as 6GB or 500MiB", text);
   });
 

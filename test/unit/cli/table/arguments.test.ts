@@ -112,7 +112,7 @@ describe("arguments", () => {
       ["port", "65536", "0 to 65535"],
       ["kind", "young", "old, new"],
       ["set", "=v", "KEY=VALUE"],
-      ["memory", "0", "bytes, such as 6GB or 500MiB"],
+      ["memory", "6", "bytes, such as 6GB or 500MiB"],
       ["memory", "2000GB", "bytes, such as 6GB or 500MiB"],
     ] as const) {
       const args = read("a", `--${name}`, value);
