@@ -24,6 +24,26 @@ import {
 type RenderArguments = ArgumentsOf<"render">;
 
 export const run: Run<"render"> = async (args, terminal, signal, urgent) => {
+  try {
+    return await render(args, terminal, signal, urgent);
+  } catch (error) {
+    throw withKey(error, args);
+  }
+};
+
+/** An error of a value that the graph has and no list, with the option that sets another; any other error as it is. */
+function withKey(error: unknown, args: RenderArguments): unknown {
+  if (!(error instanceof LatentkitError) || error.code !== "input.not-in-list") return error;
+  const { nodeId, input, expected = "" } = error.details;
+  const key = `${nodeId}.${input}`;
+  // without any choice there is nothing to set
+  if (expected.startsWith("one of the choices") || Object.hasOwn(args.get("set"), key)) return error;
+  return new LatentkitError(error.code, `${error.message} --set ${key}=… sets another.`, error.details, {
+    cause: error,
+  });
+}
+
+const render: Run<"render"> = async (args, terminal, signal, urgent) => {
   if (isBatch(args)) {
     const { renderBatch } = await import("../batch/render-batch.js");
     return await renderBatch(args, terminal, signal, urgent);
