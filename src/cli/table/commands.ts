@@ -135,7 +135,7 @@ export const COMMANDS = {
     options: { quiet: flag("do not print the next step") },
   },
   render: {
-    summary: "Render a graph, once or many times, and print the files it writes.",
+    summary: "Render a graph, once or many times, and print its files.",
     operands: { GRAPH },
     options: RENDER_OPTIONS,
     notes: ["Ctrl-C finishes the items in progress; a second one stops immediately."],
@@ -202,7 +202,7 @@ export const COMMANDS = {
     examples: ["'ext latentNoisy'"],
   },
   models: {
-    summary: "List your model files: what each is, its size, types and hash.",
+    summary: "List your model files: family, size, types and hash.",
     operands: {},
     options: {
       ...modelOptions,
@@ -245,15 +245,16 @@ export const COMMANDS = {
     examples: ["workflow.json graph.json"],
   },
   inspect: {
-    summary: "Show what pictures were made with: prompt, seed, sampler, steps, model, size; also the graph in them.",
+    summary: "Show what pictures were made with, and the graph in them.",
     operands: { IMAGE },
     options: {
       graph: flag("also the receipt in full, the graph and all other texts"),
       json: flag("print one JSON object per line for each picture, with all of it"),
     },
+    notes: ["Shown are prompt, seed, sampler, steps, model and size, and the settings of A1111's pictures."],
   },
   verify: {
-    summary: "Render pictures again from the graphs in them and compare the pixels.",
+    summary: "Render pictures again from their graphs and compare pixels.",
     operands: { IMAGE },
     options: {
       input: text("DIR", "folder of the input images", { absent: "./input" }),
@@ -271,7 +272,7 @@ export const COMMANDS = {
     isReadToEnd: true,
   },
   test: {
-    summary: "Render the graphs of a folder and compare their pixels with snapshots.",
+    summary: "Render the graphs of a folder and compare with snapshots.",
     operands: { DIR: operandOr(".", "a folder of graphs, or one graph") },
     options: {
       update: flag("write the snapshots of graphs that differ, and remove those without a graph"),
@@ -290,7 +291,7 @@ export const COMMANDS = {
     isReadToEnd: true,
   },
   doctor: {
-    summary: "Check this installation: native core, CPU, GPU, noise numbers, ONNX Runtime, output folder.",
+    summary: "Check this installation: CPU, GPU, ONNX Runtime, folders.",
     operands: {},
     options: {
       out: textOr("./out", "DIR", "the output folder to check"),
