@@ -37,8 +37,8 @@ function withKey(error: unknown, args: RenderArguments): unknown {
   const { nodeId, input, expected = "" } = error.details;
   const key = `${nodeId}.${input}`;
   // without any choice there is nothing to set
-  if (expected.startsWith("one of the choices") || Object.hasOwn(args.get("set"), key)) return error;
-  return new LatentkitError(error.code, `${error.message} --set ${key}=… sets another.`, error.details, {
+  if (/\((?:none|this input has nothing)/.test(expected) || Object.hasOwn(args.get("set"), key)) return error;
+  return new LatentkitError(error.code, `${error.message} --set ${key}=… sets another ${input}.`, error.details, {
     cause: error,
   });
 }

@@ -122,10 +122,11 @@ describe("latentkit", () => {
     await refused(["render", join(folder(), "none.json")], 2, /does not exist/);
     const noise = readFileSync(join(root, "examples/noise.json"), "utf8");
     const unlisted = ["render", write("list.json", noise.replace('"karras"', '"karas"')), "--quiet"];
-    const hint = /received "karas"\. Did you mean karras\? --set 3\.scheduler=… sets another\.\n$/;
+    const hint = /received "karas"\. Did you mean karras\? --set 3\.scheduler=… sets another scheduler\.\n$/;
     await refused(unlisted, 2, hint);
     await refused([...unlisted, "--set", "3.scheduler=x"], 2, /received "x"\.\n$/);
     await refused(["nodes", "ext latentNoisi"], 2, /Unknown node.*Did you mean "ext latentNoisy"\?/);
+    await refused(["nodes", "Load checkpoint"], 2, /Unknown node.*Did you mean "CheckpointLoaderSimple"\?/);
     await refused(["inspect", join(folder(), "none.png")], 2, /not found/);
     await refused(
       ["inspect", join(graphs, "if.json")],
