@@ -205,8 +205,11 @@ function foldersBelow(root: string): ExtraFolder[] {
   const folders = isAbove ? below : own;
   const extra = join(root, "extra_model_paths.yaml");
   if (existsSync(extra)) return [...folders, ...readExtraModelPaths(extra)];
+  // A1111's own folder has embeddings under the same name
+  const isA1111 = existsSync(join(root, "models/Stable-diffusion"));
+  const known = isA1111 ? folders.filter(({ kind }) => kind === "checkpoints") : folders;
   // one without any entry may still be filled
-  if (readdirSync(root).length > 0 && !folders.some(isThere)) throw wrongFolder(root);
+  if (readdirSync(root).length > 0 && !known.some(isThere)) throw wrongFolder(root);
   return folders;
 }
 

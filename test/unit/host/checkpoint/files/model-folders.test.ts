@@ -83,7 +83,8 @@ describe("ModelFolders", () => {
   });
 
   it("refuses a folder with another layout, and says which one is meant", async () => {
-    write("a1111/Stable-diffusion/a.safetensors");
+    write("a1111/models/Stable-diffusion/a.safetensors");
+    write("a1111/embeddings/a.safetensors");
     write("plain/checkpoints/a.safetensors");
     write("above/models/vae/a.safetensors");
     mkdirSync(join(folder(), "empty"));
@@ -93,7 +94,8 @@ describe("ModelFolders", () => {
       const { message } = await refuses(() => roots(name), "config.invalid");
       assert.equal(message, `${expected} ${pathOf(name)}. ${advice}`);
     };
-    await refused("a1111", "Name other folders in an extra_model_paths.yaml.");
+    for (const name of ["a1111", "a1111/models", "a1111/models/Stable-diffusion"])
+      await refused(name, "Name other folders in an extra_model_paths.yaml.");
     await refused("plain/checkpoints", `Name the folder above it, ${pathOf("plain")}.`);
     assert.deepEqual(roots("above").list("vae"), ["a.safetensors"]);
     assert.deepEqual(roots("empty").list("vae"), []);
