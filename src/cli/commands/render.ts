@@ -150,8 +150,8 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
   let started = 0;
   const draw = (share: number, label: string) => {
     const filled = Math.round(BAR_WIDTH * Math.min(1, (done + share) / Math.max(1, total)));
-    const room = Math.max(0, terminal.columns - BAR_WIDTH - 16);
-    terminal.err(`${EMPTY_LINE}${barOf(terminal, filled)} ${done}/${total} ${label.slice(0, room)}`);
+    const text = ` ${done}/${total} ${label}`.slice(0, Math.max(0, terminal.columns - 1 - BAR_WIDTH));
+    terminal.err(`${EMPTY_LINE}${barOf(terminal, filled)}${text}`);
   };
   return {
     show(event) {
