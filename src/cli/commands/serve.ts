@@ -74,7 +74,10 @@ function openPage(url: string, token: string | undefined, { env }: Terminal, pri
   const address = token === undefined ? `${url}/` : `${url}/#token=${token}`;
   const child = spawn(program, [...args, address], { env, stdio: "ignore", detached: true });
   const advice = token === undefined ? "open" : "set a hook token as shown above, start again, and open";
-  child.once("error", () => print(`${program} was not found: ${advice} ${url}/ in a browser.\n`));
+  const advise = (fault: string) => print(`${program} ${fault}: ${advice} ${url}/ in a browser.\n`);
+  child.once("error", () => advise("was not found"));
+  // on a machine without a screen
+  child.once("exit", (code) => (code === 0 ? undefined : advise("did not open a browser")));
   child.unref();
 }
 
