@@ -131,12 +131,12 @@ describe("latentkit", () => {
     await refused(
       ["inspect", join(graphs, "if.json")],
       2,
-      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+      /if\.json: Picture: expected the bytes of a PNG, .* file, received another file\.\n$/,
     );
     await refused(
       ["verify", join(graphs, "if.json")],
       2,
-      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+      /if\.json: Picture: expected the bytes of a PNG, .* file, received another file\.\n$/,
     );
     await refused(["constructor"], 2, /Unknown command/);
   });
