@@ -280,7 +280,7 @@ describe("latentkit render, many times", () => {
     await refused(["--items", write("none.jsonl", "")], /none\.jsonl: expected at least one item, received none/);
     await refused(["--items", write("none.csv", "2.seed\n\n")], /none\.csv: expected at least one item, received none/);
     await refused(["--seeds", "1", "--name", "a/b"], /name: expected a file name/);
-    assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt", "none.csv", "none.jsonl"]);
+    assert.deepEqual(filesIn(folder()), ["items.csv", "items.md", "none.csv", "none.jsonl"]);
   });
 
   it("refuses broken quoting with the line, after the wrong rows before it", async () => {
