@@ -80,8 +80,22 @@ export function checkOptions<Options extends object>(
   for (const key of required) if (options[key] === undefined) throw valueError(code, key, rules[key][0], undefined);
 }
 
+const SET = { option: "set", use: (key: string) => `set: { ${key}: … }` };
+const OUTPUT = { option: "outputDir", use: () => "outputDir" };
+
+/** Names that people give to what an option does, with how that is used. */
+const MEANT: ReadonlyMap<string, { readonly option: string; use(key: string): string }> = new Map([
+  ...["prompt", "negative", "seed", "steps", "width", "height"].map((key) => [key, SET] as const),
+  ...["out", "outDir", "output"].map((key) => [key, OUTPUT] as const),
+  ["models", { option: "host", use: () => "host: createCheckpointHost({ models: … })" }],
+]);
+
 function unknownOption(code: ErrorCode, functionName: string, key: string, rules: object): LatentkitError {
-  const { suggestion, hint } = suggest(key, Object.keys(rules));
+  const meant = MEANT.get(key);
+  const { suggestion, hint } =
+    meant !== undefined && Object.hasOwn(rules, meant.option)
+      ? { suggestion: meant.option, hint: ` Did you mean ${meant.use(key)}?` }
+      : suggest(key, Object.keys(rules));
   const received = describe(key);
   return new LatentkitError(code, `${functionName}: unknown option ${received}.${hint}`, { received, suggestion });
 }

@@ -1,5 +1,6 @@
 import { onAbort } from "../base/abort.js";
 import { gigabytes, type NetworkMemory } from "../base/bytes.js";
+import { LatentkitError } from "../base/errors.js";
 import { NETWORK_DEVICES } from "../host/checkpoint/session/options.js";
 import type { ModelSettings } from "../host/checkpoint/settings.js";
 import type { Host } from "../host/host.js";
@@ -27,7 +28,14 @@ const modelFlags = (args: NetworkArguments) => ({
 /** Value of --device. */
 export function deviceOf(args: Arguments<{ readonly device: string | undefined }>): DeviceChoice | undefined {
   const text = args.get("device");
-  return text === undefined ? undefined : parseDevice(text, "--device");
+  if (text === undefined) return undefined;
+  try {
+    return parseDevice(text, "--device");
+  } catch (error) {
+    // a graphics card is meant, and the networks of models need it most
+    const message = `${(error as Error).message} --models-device sets where networks run.`;
+    throw new LatentkitError("usage.invalid", message, {}, { cause: error });
+  }
 }
 
 /** `allow_network` as --offline sets it; undefined without it. */

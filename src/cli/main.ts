@@ -94,6 +94,7 @@ async function dispatch([name, ...rest]: readonly string[], call: Call): Promise
     terminal.out(`${packageVersion()}\n`);
     return 0;
   }
+  if (name === "help" && rest[0] !== undefined) return await run(commandNamed(rest[0]), ["--help"], call);
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     const print = name === undefined ? terminal.err : terminal.out;
     print(overviewOf(COMMANDS));
@@ -131,7 +132,9 @@ function commandNamed(name: string): CommandName {
   if (isCommand(name)) return name;
   const names = Object.keys(COMMANDS);
   const { suggestion, hint } = suggest(name, names);
-  const help = hint === "" ? ` Expected one of ${names.join(", ")}.` : hint;
+  const isFile = /\.(?:json|png|webp|jpe?g|avif)$/i.test(name);
+  const render = isFile ? ` Did you mean latentkit render ${name}?` : ` Expected one of ${names.join(", ")}.`;
+  const help = hint === "" ? render : hint;
   throw new LatentkitError("usage.invalid", `Unknown command "${name}".${help}`, { suggestion });
 }
 

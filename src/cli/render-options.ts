@@ -1,25 +1,40 @@
 import { LatentkitError } from "../base/errors.js";
+import { suggest } from "../base/suggest.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../graph/job.js";
 import { type ClassAliases, parseGraph } from "../graph/parse.js";
-import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
+import { writeFailed } from "../io/files/write-file.js";
+import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
 import { createGraphKeys } from "../render/items/graph-keys.js";
 import { isRandom, isRandomSeed, randomSeed } from "../render/items/seeds.js";
 import { type GraphSource, readGraph } from "../render/source.js";
 import { defaultRegistry, loadsModels } from "../render/surroundings.js";
 import { deviceFlags, hostLine, modelsIn, openHost } from "./host.js";
+import { tryFolder } from "./output-folder.js";
 import type { ArgumentsOf } from "./table/commands.js";
 import { wordOf } from "./table/option.js";
-import { oneLine, type Terminal } from "./terminal.js";
+import { oneLine, shortest, type Terminal } from "./terminal.js";
 
 type RenderArguments = ArgumentsOf<"render">;
 
 /** The graph of a command line, and the options of its one run. */
 export async function renderOptions(args: RenderArguments, terminal: Terminal, signal: AbortSignal) {
   const { source, models, isQuiet, isNeeded, options } = readOptions(args, terminal);
+  if (writesFiles(source)) await requireWritable(options.outputDir);
   const set = drawSeeds(source, options, args.get("quiet") ? () => {} : terminal.err);
   const host = await openHost(models, terminal, { isQuiet, isNeeded, signal });
   return { source, options: { ...options, set, signal, host } };
+}
+
+const writesFiles = ({ graph }: GraphSource): boolean =>
+  Object.values(parseGraph(graph).prompt).some(
+    (node) => defaultRegistry.get(String((node as { class_type?: unknown }).class_type))?.writesFiles === true,
+  );
+
+/** Fails with file.write-failed before a long run whose files the folder would not take. */
+async function requireWritable(folder: string): Promise<void> {
+  const { error } = await tryFolder(folder);
+  if (error !== undefined) throw writeFailed(shortest(folder), error);
 }
 
 /** Values of --set with seeds in place of "random", which are reported. */
@@ -105,8 +120,11 @@ function formatOf(args: RenderArguments, configured: PictureFormat | undefined):
   const received = (["format", "quality", "lossless", "bits"] as const)
     .filter((name) => args.has(name))
     .map((name) => `--${name}${name === "lossless" ? "" : ` ${args.get(name)}`}`);
+  const isType = PICTURE_TYPES.some((known) => known === type);
+  const { suggestion, hint } = suggest(isType ? undefined : type, PICTURE_TYPES);
   throw new LatentkitError(
     "usage.invalid",
-    `--format: expected png with --bits 8 or 16, webp or avif with --quality 1 to 100 or --lossless, or jpeg with --quality 1 to 100, received ${received.join(" ")}.`,
+    `--format: expected png with --bits 8 or 16, webp or avif with --quality 1 to 100 or --lossless, or jpeg with --quality 1 to 100, received ${received.join(" ")}.${hint}`,
+    { suggestion },
   );
 }

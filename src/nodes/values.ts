@@ -2,7 +2,7 @@ import { type ErrorCode, inputError, type LatentkitError } from "../base/errors.
 import { suggest } from "../base/suggest.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { asciiDigits, pythonText } from "../io/python-text.js";
-import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
+import type { Choice, ChoiceContext, FileKind, InputSpec } from "./inputs.js";
 
 /** Types whose values are converted; all others are objects of the application. */
 export const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
@@ -256,12 +256,13 @@ export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): strin
   if (spec.type === "FLOAT") return `a number${range}`;
   if (spec.type === "STRING") return "text";
   if (spec.type === "BOOLEAN") return "true or false";
-  if (spec.type === "COMBO") return expectedChoice(choicesOf(spec, options.context));
+  if (spec.type === "COMBO") return expectedChoice(choicesOf(spec, options.context), spec.files);
   return spec.type === "*" ? "a value" : spec.type;
 }
 
-function expectedChoice(choices: readonly Choice[] | undefined): string {
+function expectedChoice(choices: readonly Choice[] | undefined, files?: FileKind): string {
   if (choices === undefined) return "a choice";
+  if (choices.length === 0 && files !== undefined) return `a file in ${files} (none there fits this input)`;
   if (choices.length === 0) return "one of the choices (this input has nothing to choose from)";
   if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
   const names = choices.map(String);

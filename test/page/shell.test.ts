@@ -24,6 +24,7 @@ describe("page: token and shell", () => {
     const other = await page.context().newPage();
     await other.goto(url);
     await other.getByRole("heading", { name: "Hook token" }).waitFor();
+    await other.getByText("Enter the token with which the service was started.").waitFor();
     assert.ok(requests.length > 3);
     for (const request of requests) assert.ok(request.startsWith(url), request);
     for (const request of requests) assert.ok(!request.includes(TOKEN), "no address holds the token");

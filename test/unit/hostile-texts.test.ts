@@ -25,7 +25,8 @@ import { inputsOfKey } from "#src/render/fill/targets.js";
 import { sweepAxis } from "#src/render/items/axes.js";
 import { CsvParser } from "#src/render/items/csv.js";
 import { createGraphKeys, createItemKeys } from "#src/render/items/graph-keys.js";
-import { JsonlParser } from "#src/render/items/jsonl.js";
+import type { ItemParser } from "#src/render/items/item.js";
+import { LineParser, readObject, readPrompt } from "#src/render/items/lines.js";
 import { parseSeeds } from "#src/render/items/seeds.js";
 import { redactMetadata } from "#src/render/redact.js";
 import { mismatchOf } from "#src/render/schema/property.js";
@@ -149,8 +150,11 @@ describe("hostile files and prompts @long", () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  const parse = async (Parser: typeof CsvParser | typeof JsonlParser, content: string): Promise<void> => {
-    const parser = new Parser("items", createItemKeys(keys));
+  const csv = () => new CsvParser("items", createItemKeys(keys));
+  const objects = () => new LineParser("items", createItemKeys(keys), readObject);
+  const prompts = () => new LineParser("items", createItemKeys(keys), readPrompt);
+  const parse = async (open: () => ItemParser, content: string): Promise<void> => {
+    const parser = open();
     const bytes = Buffer.from(content);
     const size = 1 << 16;
     for (let at = 0; at < bytes.length; at += size) await parser.push(bytes.subarray(at, at + size), []);
@@ -159,11 +163,12 @@ describe("hostile files and prompts @long", () => {
   const ASYNC_READERS: Readonly<Record<string, (text: string) => Promise<unknown>>> = {
     encodePrompt: (it) => encodePrompt(clip, it),
     "encodePrompt in the A1111 style": (it) => encodePrompt(clip, it, { a1111PromptStyle: true, steps: 20 }),
-    CsvParser: (it) => parse(CsvParser, `1.filename_prefix\n${it}`),
-    "CsvParser, the header": (it) => parse(CsvParser, it),
+    CsvParser: (it) => parse(csv, `1.filename_prefix\n${it}`),
+    "CsvParser, the header": (it) => parse(csv, it),
     readInputFile: (it) => readInputFile({ folder, name: it }),
-    JsonlParser: (it) => parse(JsonlParser, it),
-    "JsonlParser, a key": (it) => parse(JsonlParser, JSON.stringify({ [it]: 1 })),
+    "LineParser, JSON": (it) => parse(objects, it),
+    "LineParser, a prompt": (it) => parse(prompts, it),
+    "LineParser, a key": (it) => parse(objects, JSON.stringify({ [it]: 1 })),
   };
   for (const [name, work] of Object.entries(ASYNC_READERS)) {
     it(`do not keep ${name} busy`, async () => {

@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { mkdtemp, rmdir } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import type { JudgedProvider } from "../../host/checkpoint/runtime/devices/choice.js";
@@ -9,6 +7,7 @@ import { printJson } from "../../io/json/print.js";
 import { nativeFile } from "../../native/load.js";
 import { currentDevice, type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
+import { tryFolder } from "../output-folder.js";
 import type { ArgumentsOf, Run } from "../table/commands.js";
 
 interface Finding {
@@ -156,15 +155,10 @@ async function modelFolders(models: readonly string[]): Promise<Finding[]> {
   }
 }
 
-/** Tries a write in the folder, or in the nearest folder above it that exists; leaves nothing behind. */
 async function outputFolder(folder: string): Promise<Finding> {
-  let existing = folder;
-  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing);
-  try {
-    await rmdir(await mkdtemp(join(existing, ".latentkit-")));
-    return { name: "output folder", ok: true, value: existing === folder ? folder : `${folder} (will be created)` };
-  } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code ?? String(error);
-    return { name: "output folder", ok: false, value: `${folder} cannot be written (${why})` };
-  }
+  const name = "output folder";
+  const { isThere, error } = await tryFolder(folder);
+  if (error === undefined) return { name, ok: true, value: isThere ? folder : `${folder} (will be created)` };
+  const why = (error as NodeJS.ErrnoException).code ?? String(error);
+  return { name, ok: false, value: `${folder} cannot be written (${why})` };
 }

@@ -136,7 +136,7 @@ function briefRows(receipt: Receipt | undefined, texts: Picture["texts"], match:
     rows.push(["receipt", `latentkit ${receipt.engine} (${by}), pixels ${match}`]);
   }
   for (const [key, value] of texts) {
-    if (key === "parameters" && typeof value === "string") rows.push(["written as", value]);
+    if (key === "parameters" && typeof value === "string") rows.push(["settings", value]);
     else if (key === "prompt" && isPlainObject(value)) {
       const count = Object.keys(value).length;
       rows.push(["graph", `${count} ${count === 1 ? "node" : "nodes"}; --graph prints it`]);

@@ -29,7 +29,9 @@ function allNodes(): NodeDefinition[] {
 function findNode(key: string): NodeDefinition {
   const node = defaultRegistry.get(key);
   if (node !== undefined) return node;
-  const { suggestion, hint } = suggest(key, defaultRegistry.keys(), (near) => `"${near}"`);
+  // the editor shows names, and graphs have keys
+  const named = allNodes().find(({ displayName }) => displayName.toLowerCase() === key.toLowerCase());
+  const { suggestion, hint } = suggest(named?.key ?? key, defaultRegistry.keys(), (near) => `"${near}"`);
   const help = hint === "" ? ' "latentkit nodes" lists all nodes.' : hint;
   throw new LatentkitError("usage.invalid", `Unknown node "${key}".${help}`, { suggestion });
 }

@@ -24,6 +24,26 @@ import {
 type RenderArguments = ArgumentsOf<"render">;
 
 export const run: Run<"render"> = async (args, terminal, signal, urgent) => {
+  try {
+    return await render(args, terminal, signal, urgent);
+  } catch (error) {
+    throw withKey(error, args);
+  }
+};
+
+/** An error of a value that the graph has and no list, with the option that sets another; any other error as it is. */
+function withKey(error: unknown, args: RenderArguments): unknown {
+  if (!(error instanceof LatentkitError) || error.code !== "input.not-in-list") return error;
+  const { nodeId, input, expected = "" } = error.details;
+  const key = `${nodeId}.${input}`;
+  // without any choice there is nothing to set
+  if (/\((?:none|this input has nothing)/.test(expected) || Object.hasOwn(args.get("set"), key)) return error;
+  return new LatentkitError(error.code, `${error.message} --set ${key}=… sets another ${input}.`, error.details, {
+    cause: error,
+  });
+}
+
+const render: Run<"render"> = async (args, terminal, signal, urgent) => {
   if (isBatch(args)) {
     const { renderBatch } = await import("../batch/render-batch.js");
     return await renderBatch(args, terminal, signal, urgent);
@@ -130,8 +150,8 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
   let started = 0;
   const draw = (share: number, label: string) => {
     const filled = Math.round(BAR_WIDTH * Math.min(1, (done + share) / Math.max(1, total)));
-    const room = Math.max(0, terminal.columns - BAR_WIDTH - 16);
-    terminal.err(`${EMPTY_LINE}${barOf(terminal, filled)} ${done}/${total} ${label.slice(0, room)}`);
+    const text = ` ${done}/${total} ${label}`.slice(0, Math.max(0, terminal.columns - 1 - BAR_WIDTH));
+    terminal.err(`${EMPTY_LINE}${barOf(terminal, filled)}${text}`);
   };
   return {
     show(event) {

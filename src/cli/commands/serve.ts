@@ -74,7 +74,10 @@ function openPage(url: string, token: string | undefined, { env }: Terminal, pri
   const address = token === undefined ? `${url}/` : `${url}/#token=${token}`;
   const child = spawn(program, [...args, address], { env, stdio: "ignore", detached: true });
   const advice = token === undefined ? "open" : "set a hook token as shown above, start again, and open";
-  child.once("error", () => print(`${program} was not found: ${advice} ${url}/ in a browser.\n`));
+  const advise = (fault: string) => print(`${program} ${fault}: ${advice} ${url}/ in a browser.\n`);
+  child.once("error", () => advise("was not found"));
+  // on a machine without a screen
+  child.once("exit", (code) => (code === 0 ? undefined : advise("did not open a browser")));
   child.unref();
 }
 
@@ -102,7 +105,10 @@ function greeting(
       setToken,
     );
   } else if (!hasToken) {
-    lines.push("No hook token is set, so every hook endpoint responds 503. Set one and start again:", setToken);
+    lines.push(
+      "No hook token is set, so every hook endpoint responds 503. Start again with --open for the page alone, or set a token:",
+      setToken,
+    );
   } else {
     const variable = env[TOKEN_VARIABLE] ? TOKEN_VARIABLE : "HOOKS_TOKEN";
     if (variable === "HOOKS_TOKEN") lines.push("Set HOOKS_TOKEN to your channels.web.hooks_token for this command:");

@@ -27,7 +27,7 @@ export function readArguments<Values extends object>(
   argv: readonly string[],
 ): Arguments<Values> | undefined {
   const { options, operands } = command;
-  const { help, given, words } = parse(argv, options);
+  const { help, given, words } = parse(name, argv, options);
   if (help) return undefined;
   const all = new Map([...given, ...wordsByOperand(name, command, words)]);
   // read when asked for: `render --json` tells of a wrong value in its last line
@@ -42,7 +42,7 @@ export function readArguments<Values extends object>(
   };
 }
 
-function parse(argv: readonly string[], options: Options) {
+function parse(name: string, argv: readonly string[], options: Options) {
   const known: NonNullable<ParseArgsConfig["options"]> = { help: { type: "boolean", short: "h" } };
   for (const [name, { form, isRepeatable = false }] of Object.entries(options))
     known[name] = { type: form === undefined ? "boolean" : "string", multiple: isRepeatable };
@@ -56,7 +56,7 @@ function parse(argv: readonly string[], options: Options) {
     const given: Given = new Map(Object.entries(others).map(([name, value]) => [name, [value].flat().map(String)]));
     return { help: help === true, given, words: positionals };
   } catch (error) {
-    throw usageError(error as Error, Object.keys(known));
+    throw usageError(error as Error, name, options);
   }
 }
 
@@ -94,12 +94,20 @@ function refuseExcluded(name: string, { excludes }: Option, given: Given): void 
   throw new LatentkitError("usage.invalid", message);
 }
 
-function usageError(error: Error, options: readonly string[]): LatentkitError {
-  const unknown = /Unknown option '--?([^']*)'/.exec(error.message)?.[1];
+function usageError(error: Error, name: string, options: Options): LatentkitError {
+  const [, unknown, word = ""] = /Unknown option '(--?([^']*))'/.exec(error.message) ?? [];
   if (unknown === undefined)
     return new LatentkitError("usage.invalid", valueFault(error.message), {}, { cause: error });
-  const { suggestion, hint } = suggest(unknown, options, (near) => `--${near}`);
-  return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion });
+  const [own, { form = "" } = {}] =
+    Object.entries(options).find(([, { elsewhere }]) => elsewhere?.includes(word)) ?? [];
+  // a key of --set is shown with its place in the value
+  const shown = form.startsWith("KEY=") ? `--${own} ${word}=…` : `--${own}`;
+  const { suggestion, hint } =
+    own === undefined
+      ? suggest(word, [...Object.keys(options), "help"], (near) => `--${near}`)
+      : { suggestion: shown, hint: ` Did you mean ${shown}?` };
+  const help = hint === "" ? ` latentkit ${name} --help shows the options.` : hint;
+  return new LatentkitError("usage.invalid", `Unknown option ${unknown}.${help}`, { suggestion });
 }
 
 /** Sentence about the value of an option, from Node's message. */

@@ -47,10 +47,11 @@ const PICTURE = /^(?!-)(?!.*\.json$)./is;
 export const BATCH_OPTIONS = {
   seeds: text("SEEDS", "0..999, 1,2,10..20 or random:50, for every seed that --set does not set", {
     above: "Batch options (any of these makes a batch):",
+    elsewhere: ["n", "count", "batch", "batch-count"],
   }),
   items: text(
     "ITEMS",
-    "a file with one item per line, .csv with keys in its first row or .jsonl with an object per line, - for either from standard input; or pictures for {{image}} or the one image input, a folder or 'photos/**/*.png' in quotes",
+    "a file with one item per line, .csv with keys in its first row, .jsonl with an object per line or .txt with a prompt per line, - for the first two from standard input; or pictures for {{image}} or the one image input, a folder or 'photos/**/*.png' in quotes",
   ),
   sweep: texts("KEY=VALUES", "3.steps=10,20,30 or 5.seed=0..3 or a JSON list; several make every combination"),
   check: flag("check the items without rendering; print how many files they make, and the first names"),
@@ -84,13 +85,17 @@ export const BATCH_OPTIONS = {
   }),
 };
 
+/** Keys of --set that name an input without its node. */
+const SET_KEYS = ["prompt", "negative", "seed", "steps", "width", "height"];
+
 const RENDER_OPTIONS = {
   set: pairs(
     "KEY=VALUE",
     "6.text=… sets an input of node 6, any other key fills {{key}}; prompt, negative, seed, steps, width and height are the one input of that name; 5.seed=random draws a seed",
+    { elsewhere: SET_KEYS },
   ),
   targets,
-  out: text("DIR", "folder for the files", { absent: "./out" }),
+  out: text("DIR", "folder for the files", { absent: "./out", elsewhere: ["o", "output", "output-dir", "outdir"] }),
   input,
   ...networkOptions,
   config,
@@ -130,7 +135,7 @@ export const COMMANDS = {
     options: { quiet: flag("do not print the next step") },
   },
   render: {
-    summary: "Render a graph, once or many times, and print the files it writes.",
+    summary: "Render a graph, once or many times, and print its files.",
     operands: { GRAPH },
     options: RENDER_OPTIONS,
     notes: ["Ctrl-C finishes the items in progress; a second one stops immediately."],
@@ -147,9 +152,10 @@ export const COMMANDS = {
     options: {
       config,
       host: text("ADDRESS", "address to listen on; one that others can reach needs a hook token", {
+        elsewhere: ["listen"],
         absent: "127.0.0.1",
       }),
-      port: wholeNumber("PORT", "port to listen on, 0 for any free one", { ...PORT, absent: "8188" }),
+      port: wholeNumber("PORT", "port to listen on, 0 for any free one", { ...PORT, absent: "8188", elsewhere: ["p"] }),
       store: text("URL", "where runs are kept: memory:, sqlite:FILE or postgres://…", {
         absent: "sqlite:./latentkit.db",
       }),
@@ -196,7 +202,7 @@ export const COMMANDS = {
     examples: ["'ext latentNoisy'"],
   },
   models: {
-    summary: "List your model files: what each is, its size, types and hash.",
+    summary: "List your model files: family, size, types and hash.",
     operands: {},
     options: {
       ...modelOptions,
@@ -239,15 +245,16 @@ export const COMMANDS = {
     examples: ["workflow.json graph.json"],
   },
   inspect: {
-    summary: "Show what pictures were made with: prompt, seed, sampler, steps, model, size; also the graph in them.",
+    summary: "Show what pictures were made with, and the graph in them.",
     operands: { IMAGE },
     options: {
       graph: flag("also the receipt in full, the graph and all other texts"),
       json: flag("print one JSON object per line for each picture, with all of it"),
     },
+    notes: ["Shown are prompt, seed, sampler, steps, model and size, and the settings of A1111's pictures."],
   },
   verify: {
-    summary: "Render pictures again from the graphs in them and compare the pixels.",
+    summary: "Render pictures again from their graphs and compare pixels.",
     operands: { IMAGE },
     options: {
       input: text("DIR", "folder of the input images", { absent: "./input" }),
@@ -265,11 +272,11 @@ export const COMMANDS = {
     isReadToEnd: true,
   },
   test: {
-    summary: "Render the graphs of a folder and compare their pixels with snapshots.",
+    summary: "Render the graphs of a folder and compare with snapshots.",
     operands: { DIR: operandOr(".", "a folder of graphs, or one graph") },
     options: {
       update: flag("write the snapshots of graphs that differ, and remove those without a graph"),
-      set: pairs("KEY=VALUE", "a value for the graphs that have the key"),
+      set: pairs("KEY=VALUE", "a value for the graphs that have the key", { elsewhere: SET_KEYS }),
       tolerance: wholeNumber("N", "accept pixels that are up to N of 255 off", { min: 0, max: 255, absent: "0" }),
       input,
       ...networkOptions,
@@ -284,7 +291,7 @@ export const COMMANDS = {
     isReadToEnd: true,
   },
   doctor: {
-    summary: "Check this installation: native core, CPU, GPU, noise numbers, ONNX Runtime, output folder.",
+    summary: "Check this installation: CPU, GPU, ONNX Runtime, folders.",
     operands: {},
     options: {
       out: textOr("./out", "DIR", "the output folder to check"),

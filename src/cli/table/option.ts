@@ -18,6 +18,8 @@ export interface Option<Value = unknown> extends Told {
   /** Its value may be left out and is "" then; the pattern matches a value, and no operand. */
   readonly bare?: RegExp;
   readonly excludes?: { readonly options: readonly string[]; readonly because: string };
+  /** Names that other programs give it, or the names of its keys: an unknown option of that name suggests it. */
+  readonly elsewhere?: readonly string[];
   /** Line above it in the help, if it begins a group of options. */
   readonly above?: string;
   readonly read: Read<Value>;
@@ -35,7 +37,7 @@ export type ValuesOf<Table> = {
   readonly [Name in keyof Table]: Table[Name] extends { read: Read<infer Value> } ? Value : never;
 };
 
-type Facts = Pick<Option, "absent" | "bare" | "excludes" | "above">;
+type Facts = Pick<Option, "absent" | "bare" | "excludes" | "above" | "elsewhere">;
 
 export const flag = (about: string): Option<boolean> => ({ about, read: (texts) => texts.length > 0 });
 
@@ -80,10 +82,11 @@ export const list = (form: string, about: string, facts: Facts = {}): Option<str
 export const pairs = (
   form: string,
   about: string,
-  { isOnce = false }: { readonly isOnce?: boolean } = {},
+  { isOnce = false, elsewhere }: Pick<Option, "elsewhere"> & { readonly isOnce?: boolean } = {},
 ): Option<Readonly<Record<string, string>>> => ({
   form,
   about,
+  elsewhere,
   isRepeatable: true,
   read(texts, source) {
     const values = new Map<string, string>();
@@ -133,12 +136,15 @@ export function wordOf<Word extends string>(words: readonly Word[], text: string
 
 const UNITS = { "": 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const;
 
-/** A number of bytes, up to `most`. */
+/** Fewest bytes: a smaller number lacks its unit. */
+const FEWEST_BYTES = 1e6;
+
+/** A number of bytes, from a million up to `most`. */
 export const bytes = (form: string, about: string, most: number): Option<number | undefined> =>
   valued(form, about, {}, (text, source) => {
     const [, digits, unit = ""] = /^(\d{1,15}(?:\.\d{1,3})?) ?([KMG]i?B)?$/i.exec(text) ?? [];
     const value = Math.round(Number(digits) * UNITS[unit.toUpperCase() as keyof typeof UNITS]);
-    if (value > 0 && value <= most) return value;
+    if (value >= FEWEST_BYTES && value <= most) return value;
     throw wrong(source, "bytes, such as 6GB or 500MiB", text);
   });
 

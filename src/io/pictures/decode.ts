@@ -92,7 +92,8 @@ export interface StillImage extends DecodedImage {
 /** Reads a picture of any format with its texts; of an animation the first frame. Fails as decodePicture. */
 export async function readStill(file: Uint8Array): Promise<StillImage> {
   const kind = file instanceof Uint8Array ? pictureKind(file) : undefined;
-  if (kind === undefined || kind === "png") return { ...(await decodePng(file)), kind: "png" };
+  if (kind === undefined) throw notPicture(file);
+  if (kind === "png") return { ...(await decodePng(file)), kind: "png" };
   const { width, height, channels, bitDepth, data } = await decodePicture(file, 1);
   const text = await pictureTexts(file);
   return { width, height, channels, bitDepth, data, text, kind, loss: lossReason(file, kind) };

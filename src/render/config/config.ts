@@ -65,6 +65,9 @@ interface Place {
   readonly frame: Frame;
 }
 
+/** The name that ends in a key, as hooks_token does in token; the key itself if there is none. */
+const longer = (key: string, names: readonly string[]): string => names.find((name) => name.endsWith(`_${key}`)) ?? key;
+
 function unknownKey(key: string, place: Place): string {
   const shown = `unknown key "${written([...(place.frame(place.full) ?? []), shownKey(key, place)])}"`;
   const nested = nestedKey(key, place.full);
@@ -72,11 +75,11 @@ function unknownKey(key: string, place: Place): string {
   const places = allPaths().filter((path) => path.at(-1) === key);
   if (places.length > 0) return `${shown}: ${whereIs(places, place)}.`;
   const siblings = keysAt(place.full);
-  const { hint } = suggest(key, siblings, (near) => `"${near}"`);
+  const { hint } = suggest(longer(key, siblings), siblings, (near) => `"${near}"`);
   if (hint !== "") return `${shown}.${hint}`;
   const elsewhere = new Map(allPaths().map((path) => [path.at(-1)!, written(place.frame(path))]));
   const far = [...elsewhere].filter(([, path]) => path !== "").map(([near]) => near);
-  return `${shown}.${suggest(key, far, (near) => `"${elsewhere.get(near)}"`).hint}`;
+  return `${shown}.${suggest(longer(key, far), far, (near) => `"${elsewhere.get(near)}"`).hint}`;
 }
 
 // Told before any suggestion by spelling: exact names are misplaced more often than mistyped.

@@ -124,6 +124,8 @@ function readVariable(path: readonly string[], text: string, type: z.core.$ZodTy
   }
   const checked = z.safeParse(type, value);
   if (checked.success) return value;
+  // a list of one text, such as a folder of models
+  if (z.safeParse(type, [text]).success) return [text];
   const fault = configFault(checked.error, { value, at: path, frame: (full) => full.slice(path.length) });
   throw new LatentkitError("config.invalid", `Environment variable ${variableOf(path)}: ${fault}`);
 }

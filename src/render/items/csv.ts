@@ -137,7 +137,7 @@ export class CsvParser implements ItemParser {
 
   #itemOf({ fields, line }: Row, columns: readonly Column[]): BatchItem {
     const file = this.#file;
-    const fault = faultOf(fields, { file, line }, columns);
+    const fault = faultOf(fields, { file, line }, columns, this.#separator);
     // in a row of the wrong length no field certainly belongs to a column
     const isWhole = fields.length === columns.length;
     const textOf = (i: number) => (columns[i]!.takesFraction ? this.#withPoint(fields[i]!) : fields[i]!);
@@ -235,11 +235,19 @@ const CELL_ERRORS: ReadonlySet<string> = new Set(
   "#NAME? #NOM? #NOME? #¿NOMBRE? #VALUE! #REF! #DIV/0! #NUM! #NULL! #N/A #NV #WERT! #BEZUG!".split(" "),
 );
 
-function faultOf(fields: readonly string[], row: FilePosition, columns: readonly Column[]): LatentkitError | undefined {
+function faultOf(
+  fields: readonly string[],
+  row: FilePosition,
+  columns: readonly Column[],
+  separator: string,
+): LatentkitError | undefined {
   const at = (i: number): FilePosition => ({ ...row, column: i + 1, key: columns[i]?.header });
   if (fields.length !== columns.length) {
     const which = at(Math.min(fields.length, columns.length));
-    return itemError(which, `expected ${columns.length} fields in the row, received ${fields.length}`);
+    const expected = `expected ${columns.length} ${columns.length === 1 ? "field" : "fields"} in the row`;
+    const quotes = `; a text that contains a ${SEPARATORS.get(separator)} needs double quotes`;
+    const hint = fields.length > columns.length ? quotes : "";
+    return itemError(which, `${expected}, received ${fields.length}${hint}`);
   }
   for (const [i, field] of fields.entries()) {
     if (columns[i]!.mustBeEmpty && field.trim() !== "")

@@ -4,13 +4,19 @@ import { encodingOf, openRegular } from "../../io/regular-file.js";
 import { CsvParser } from "./csv.js";
 import { createItemKeys, type ExtraKeys, type GraphKeys, type ItemKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemParser, itemError } from "./item.js";
-import { JsonlParser } from "./jsonl.js";
+import { LineParser, readObject, readPrompt } from "./lines.js";
 
-const PARSERS: Readonly<Record<string, new (file: string, keys: ItemKeys) => ItemParser>> = {
-  ".csv": CsvParser,
-  ".tsv": CsvParser,
-  ".jsonl": JsonlParser,
-  ".ndjson": JsonlParser,
+type Parse = (file: string, keys: ItemKeys) => ItemParser;
+
+const parseCsv: Parse = (file, keys) => new CsvParser(file, keys);
+const parseObjects: Parse = (file, keys) => new LineParser(file, keys, readObject);
+
+const PARSERS: Readonly<Record<string, Parse>> = {
+  ".csv": parseCsv,
+  ".tsv": parseCsv,
+  ".jsonl": parseObjects,
+  ".ndjson": parseObjects,
+  ".txt": (file, keys) => new LineParser(file, keys, readPrompt),
 };
 
 /** Whether a path names a file of items by its end. */
@@ -21,12 +27,13 @@ export const isItemFile = (path: string): boolean => Object.hasOwn(PARSERS, extn
  * with usage.invalid, items.invalid, file.not-found and file.read-failed.
  */
 export async function openItems(path: string, keys: GraphKeys, extra?: ExtraKeys): Promise<ItemFile> {
-  const Parser = PARSERS[extname(path).toLowerCase()];
-  if (Parser === undefined) {
-    const expected = "a file named .csv, .tsv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
+  const parse = PARSERS[extname(path).toLowerCase()];
+  if (parse === undefined) {
+    const expected =
+      "a file named .csv, .tsv, .jsonl or .txt, a folder of pictures or a pattern such as 'photos/*.png'";
     throw new LatentkitError("usage.invalid", `Items ${path}: expected ${expected}.`);
   }
-  return begun(path, new ItemFile(path, new Parser(path, createItemKeys(keys, extra)), chunksOf(path)));
+  return begun(path, new ItemFile(path, parse(path, createItemKeys(keys, extra)), chunksOf(path)));
 }
 
 const OBJECT_START = /^\s*\{/;
@@ -51,8 +58,8 @@ export async function openItemStream(
     isEnd = done === true;
     if (!isEnd) head = Buffer.concat([head, value as Buffer]);
   }
-  const Parser = OBJECT_START.test(textOf(head)) ? JsonlParser : CsvParser;
-  return begun(name, new ItemFile(name, new Parser(name, createItemKeys(keys, extra)), withHead(head, chunks)));
+  const parse = OBJECT_START.test(textOf(head)) ? parseObjects : parseCsv;
+  return begun(name, new ItemFile(name, parse(name, createItemKeys(keys, extra)), withHead(head, chunks)));
 }
 
 /** Text of the first bytes, without a mark. */

@@ -332,6 +332,19 @@ describe("checkOptions", () => {
     }
   });
 
+  it("names what a key of another option, or another name for one, means", async () => {
+    const asked = async (work: Promise<unknown> | (() => unknown), hint: string) => {
+      const { message } = await refuses(work, "usage.invalid");
+      assert.ok(message.endsWith(` Did you mean ${hint}?`), message);
+    };
+    await asked(api.render(graph, { prompt: "a fox" } as object), "set: { prompt: … }");
+    await asked(api.render(graph, { outDir: "a" } as object), "outputDir");
+    await asked(api.render(graph, { models: "a" } as object), "host: createCheckpointHost({ models: … })");
+    await asked(() => api.createRenderer({ out: "a" } as object), "outputDir");
+    const { message } = await refuses(check({ name: "a", prompt: "a fox" }), "usage.invalid");
+    assert.equal(message, 'paint: unknown option "prompt".');
+  });
+
   it("shows a long or foreign key cut", async () => {
     const { message } = await refuses(check({ name: "a", ["x".repeat(500)]: 1 }), "usage.invalid");
     assert.ok(message.length < 150, message);

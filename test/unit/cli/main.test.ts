@@ -54,6 +54,7 @@ describe("latentkit", () => {
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);
       assert.match(help.out, new RegExp(`^Usage: latentkit ${command}`));
+      assert.deepEqual(await run(["help", command]), help);
       assert.deepEqual(await run([command, "--version"]), { code: 0, out: `${version}\n`, err: "" });
     }
     assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "" });
@@ -86,6 +87,8 @@ describe("latentkit", () => {
 
   it("misuse: one sentence with a suggestion, exit code 2", async () => {
     await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
+    await refused(["g.json"], 2, /Unknown command "g\.json"\. Did you mean latentkit render g\.json\?/);
+    await refused(["help", "rendr"], 2, /Unknown command "rendr"\. Did you mean render\?/);
     await refused(["render"], 2, /Usage: latentkit render GRAPH; latentkit render --help shows the options\./);
     await refused(
       ["render", "a.json", "red", "fox"],
@@ -100,6 +103,12 @@ describe("latentkit", () => {
     );
     await refused(["render", "a.json", "--json=x"], 2, /--json: expected no value, received one\.\n$/);
     await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);
+    await refused(["render", "a.json", "--seed", "5"], 2, /option --seed\. Did you mean --set seed=…\?/);
+    await refused(["render", "a.json", "--prompt=x"], 2, /option --prompt\. Did you mean --set prompt=…\?/);
+    await refused(["render", "a.json", "-o", "x"], 2, /option -o\. Did you mean --out\?/);
+    await refused(["render", "a.json", "-n", "4"], 2, /option -n\. Did you mean --seeds\?/);
+    await refused(["serve", "--listen", "::1"], 2, /option --listen\. Did you mean --host\?/);
+    await refused(["render", "a.json", "--zzz"], 2, /option --zzz\. latentkit render --help shows the options\.\n$/);
     await refused(
       ["render", join(graphs, "if.json"), "--set", "choose"],
       2,
@@ -111,17 +120,23 @@ describe("latentkit", () => {
       /--metadata: expected full, prompt, none/,
     );
     await refused(["render", join(folder(), "none.json")], 2, /does not exist/);
+    const noise = readFileSync(join(root, "examples/noise.json"), "utf8");
+    const unlisted = ["render", write("list.json", noise.replace('"karras"', '"karas"')), "--quiet"];
+    const hint = /received "karas"\. Did you mean karras\? --set 3\.scheduler=… sets another scheduler\.\n$/;
+    await refused(unlisted, 2, hint);
+    await refused([...unlisted, "--set", "3.scheduler=x"], 2, /received "x"\.\n$/);
     await refused(["nodes", "ext latentNoisi"], 2, /Unknown node.*Did you mean "ext latentNoisy"\?/);
+    await refused(["nodes", "Load checkpoint"], 2, /Unknown node.*Did you mean "CheckpointLoaderSimple"\?/);
     await refused(["inspect", join(folder(), "none.png")], 2, /not found/);
     await refused(
       ["inspect", join(graphs, "if.json")],
       2,
-      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+      /if\.json: Picture: expected the bytes of a PNG, .* file, received another file\.\n$/,
     );
     await refused(
       ["verify", join(graphs, "if.json")],
       2,
-      /if\.json: PNG: it does not start with the signature of a PNG\.\n$/,
+      /if\.json: Picture: expected the bytes of a PNG, .* file, received another file\.\n$/,
     );
     await refused(["constructor"], 2, /Unknown command/);
   });
@@ -348,6 +363,18 @@ describe("latentkit", () => {
       /^\{.*"width": 64,.*"seed": 18446744073709551614,.*\}\n$/,
     );
     await refused(["inspect", write("broken.png", "not a picture")], 2, /PNG/);
+  });
+
+  it("inspect: has a blank between the name of each row and its value", async () => {
+    const graph = join(root, "examples/text-to-image.json");
+    await run(["render", graph, "--out", folder(), "--quiet", "--parameters", "--set", "steps=1"]);
+    const { out } = await run(["inspect", join(folder(), filesIn(folder())[0]!)]);
+    const rows = out.split("\n").slice(1, -1);
+    assert.ok(
+      rows.some((row) => row.startsWith("  settings  ")),
+      out,
+    );
+    for (const row of rows) assert.match(row, /^ {2}(?:[a-z ]{9} | {10})\S/);
   });
 
   it("doctor: accepts this installation, reports a folder that cannot be written", async () => {

@@ -116,6 +116,16 @@ describe("options of saved pictures", () => {
       assert.equal(code, 2, args.join(" "));
       assert.match(err, /^latentkit: --format: expected png with --bits 8 or 16, [^\n]*, received --[^\n]+\.\n$/);
     }
+    assert.match((await run("--format", "jpg")).err, /received --format jpg\. Did you mean jpeg\?\n$/);
     assert.deepEqual(saved(), []);
+  });
+
+  it("are not computed if the output folder cannot be written", async () => {
+    const file = join(folder(), "file");
+    writeFileSync(file, "");
+    const { code, out, err } = await run("--out", join(file, "below"), "--json");
+    assert.equal(code, 1);
+    assert.ok(!out.includes("node-start"), out);
+    assert.match(err, /^latentkit: Cannot write ".*below": a part of the path is not a folder \(ENOTDIR\)\.\n$/);
   });
 });

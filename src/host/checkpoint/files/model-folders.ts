@@ -1,5 +1,5 @@
-import { existsSync, statSync } from "node:fs";
-import { isAbsolute, join, resolve, win32 } from "node:path";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, resolve, win32 } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { MAX_PATH_CHARACTERS } from "../../../io/regular-file.js";
 import { type ExtraFolder, readExtraModelPaths } from "./extra-model-paths.js";
@@ -198,13 +198,36 @@ function foldersBelow(root: string): ExtraFolder[] {
       `Models: expected a folder or a .yaml file, received ${describe(root)}${stats === undefined ? ", which does not exist" : ""}.`,
     );
   }
-  const own = existsSync(join(root, "models/checkpoints")) ? join(root, "models") : root;
-  const kinds = Object.keys(KIND_FOLDERS) as ModelKind[];
-  const folders = kinds.flatMap((kind) =>
-    KIND_FOLDERS[kind].map((name) => ({ kind, path: join(own, name), isDefault: false })),
-  );
+  const own = kindFolders(root);
+  const below = kindFolders(join(root, "models"));
+  const isThere = ({ path }: ExtraFolder) => existsSync(path);
+  const isAbove = existsSync(join(root, "models/checkpoints")) || (!own.some(isThere) && below.some(isThere));
+  const folders = isAbove ? below : own;
   const extra = join(root, "extra_model_paths.yaml");
-  return existsSync(extra) ? [...folders, ...readExtraModelPaths(extra)] : folders;
+  if (existsSync(extra)) return [...folders, ...readExtraModelPaths(extra)];
+  // A1111's own folder has embeddings under the same name
+  const isA1111 = existsSync(join(root, "models/Stable-diffusion"));
+  const known = isA1111 ? folders.filter(({ kind }) => kind === "checkpoints") : folders;
+  // one without any entry may still be filled
+  if (readdirSync(root).length > 0 && !known.some(isThere)) throw wrongFolder(root);
+  return folders;
+}
+
+function kindFolders(folder: string): ExtraFolder[] {
+  const kinds = Object.keys(KIND_FOLDERS) as ModelKind[];
+  return kinds.flatMap((kind) =>
+    KIND_FOLDERS[kind].map((name) => ({ kind, path: join(folder, name), isDefault: false })),
+  );
+}
+
+/** Error of a folder with another layout: one of a kind, a folder of loose files, or that of another program. */
+function wrongFolder(root: string): LatentkitError {
+  const isKind = Object.values(KIND_FOLDERS).flat().includes(basename(root));
+  const advice = isKind
+    ? `Name the folder above it, ${describe(dirname(root))}.`
+    : "Name other folders in an extra_model_paths.yaml.";
+  const expected = "expected ComfyUI's models folder, with folders such as checkpoints and loras";
+  return new LatentkitError("config.invalid", `Models: ${expected}, received ${describe(root)}. ${advice}`);
 }
 
 const withSlashes = (name: string): string => name.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "");

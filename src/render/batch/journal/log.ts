@@ -160,7 +160,8 @@ export class JournalLog {
 
 /** Why a batch cannot continue with a journal; undefined if it can. */
 function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolean): string | undefined {
-  if (!resume) return "it belongs to an earlier batch; continue that batch with resume, or name another file";
+  if (!resume)
+    return "it belongs to an earlier batch; continue that batch with resume, name another journal, or remove this one";
   if (header.version !== own.version) return "its format is not supported";
   if (header.graph !== own.graph) {
     return "it belongs to a different graph or to different options (targets, set, names, metadata)";

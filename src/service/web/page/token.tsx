@@ -34,7 +34,7 @@ export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToke
             <p>
               {isRefused
                 ? "The service no longer accepts this token. Enter the current one."
-                : "This page shows what the token opens. This tab keeps the token until you close it."}
+                : "Enter the token with which the service was started. This tab keeps it until you close it."}
             </p>
             <label for="token">Token</label>
             <input

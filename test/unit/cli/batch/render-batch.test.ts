@@ -254,7 +254,7 @@ describe("latentkit render, many times", () => {
     };
     await refused(["--items", items], /items\.csv, line 1, column 2 \(2\.stps\): node 2 .*Did you mean 2\.steps\?/);
     await refused(["--items", join(folder(), "none.csv")], /none\.csv: the file does not exist/);
-    await refused(["--items", write("items.txt", "")], /expected a file named \.csv, \.tsv or \.jsonl/);
+    await refused(["--items", write("items.md", "")], /expected a file named \.csv, \.tsv, \.jsonl or \.txt/);
     await refused(["--seeds", "9..1"], /--seeds: expected a range that goes up, received "9\.\.1"/);
     await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is already set/);
     await refused(["--sweep", "2.sed=1,2"], /--sweep 2\.sed: node 2 .*Did you mean 2\.seed\?/);
@@ -280,7 +280,7 @@ describe("latentkit render, many times", () => {
     await refused(["--items", write("none.jsonl", "")], /none\.jsonl: expected at least one item, received none/);
     await refused(["--items", write("none.csv", "2.seed\n\n")], /none\.csv: expected at least one item, received none/);
     await refused(["--seeds", "1", "--name", "a/b"], /name: expected a file name/);
-    assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt", "none.csv", "none.jsonl"]);
+    assert.deepEqual(filesIn(folder()), ["items.csv", "items.md", "none.csv", "none.jsonl"]);
   });
 
   it("refuses broken quoting with the line, after the wrong rows before it", async () => {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import type { RunEvent } from "latentkit";
 import { createProgress } from "#src/cli/commands/render.js";
 
-function terminal(isTerminal: boolean) {
+function terminal(isTerminal: boolean, columns = 100) {
   const printed: string[] = [];
   const err = (text: string) => void printed.push(text);
-  return { printed, out: err, err, isTerminal, columns: 100, color: false, env: {} };
+  return { printed, out: err, err, isTerminal, columns, color: false, env: {} };
 }
 
 const at = 5000;
@@ -44,5 +44,8 @@ describe("progress of a run", () => {
     assert.match(screen.printed.at(-1)!, /3 KSampler 5\/20 10\.0 it\/s$/);
     progress.clear();
     assert.equal(screen.printed.at(-1), "\r\x1b[2K");
+    const narrow = terminal(true, 40);
+    createProgress(narrow, label).show({ ...started, nodeId: "305" });
+    assert.equal(narrow.printed.at(-1), `\r\x1b[2K${"░".repeat(24)} 0/0 305 KSampl`);
   });
 });

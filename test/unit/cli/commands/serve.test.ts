@@ -144,6 +144,12 @@ describe("latentkit serve", () => {
     while (!closed.output.err.includes("xdg-open was not found")) await sleep(10);
     assert.ok(closed.output.err.includes(`xdg-open was not found: open ${closed.url}/ in a browser.`));
     await closed.stop();
+    mkdirSync(join(folder(), "blind"));
+    writeFileSync(join(folder(), "blind/xdg-open"), "#!/bin/sh\nexit 3\n", { mode: 0o755 });
+    const blind = await open(["--open"], { PATH: join(folder(), "blind") });
+    while (!blind.output.err.includes("xdg-open did not")) await sleep(10);
+    assert.ok(blind.output.err.includes(`xdg-open did not open a browser: open ${blind.url}/ in a browser.`));
+    await blind.stop();
     const config = write("no-page.json", JSON.stringify({ page: false, store: "memory:" }));
     const refused = await latentkit(["serve", "--open", "--config", config], { cwd: folder() });
     assert.equal(refused.code, 2);

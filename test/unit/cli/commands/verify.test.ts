@@ -127,7 +127,8 @@ describe("latentkit verify", () => {
     assert.deepEqual(here, { code: 0, out: `${path}: verified\n`, err: "" });
     const unknown = await run("verify", path, "--device", "gpu");
     assert.deepEqual([unknown.code, unknown.out], [2, ""]);
-    assert.equal(unknown.err, 'latentkit: --device: expected auto, cpu or cuda:N, received "gpu".\n');
+    const refusal = '--device: expected auto, cpu or cuda:N, received "gpu". --models-device sets where networks run.';
+    assert.equal(unknown.err, `latentkit: ${refusal}\n`);
     const missing = await latentkit(["verify", path, "--device", "cuda:7"], { env: fakeGpu() });
     assert.deepEqual([missing.code, missing.stdout], [1, ""]);
     assert.match(

@@ -99,7 +99,7 @@ describe("arguments", () => {
         "--name: expected a value, received none; write one that begins with a dash as --name=-….",
       ],
       [["a", "--fast=x"], "--fast: expected no value, received one."],
-      [["a", "--constructor"], "Unknown option --constructor."],
+      [["a", "--constructor"], "Unknown option --constructor. latentkit do --help shows the options."],
     ] as const)
       await refuses(() => read(...argv), "usage.invalid", exactly(sentence));
   });
@@ -112,7 +112,7 @@ describe("arguments", () => {
       ["port", "65536", "0 to 65535"],
       ["kind", "young", "old, new"],
       ["set", "=v", "KEY=VALUE"],
-      ["memory", "0", "bytes, such as 6GB or 500MiB"],
+      ["memory", "6", "bytes, such as 6GB or 500MiB"],
       ["memory", "2000GB", "bytes, such as 6GB or 500MiB"],
     ] as const) {
       const args = read("a", `--${name}`, value);

@@ -58,9 +58,15 @@ describe("help", () => {
     }
   });
 
-  it("lists every command with its summary", () => {
+  it("lists every command with its summary, in lines of at most 100 characters", () => {
     const overview = overviewOf(COMMANDS);
+    const lines = overview.split("\n");
     for (const [name, { summary }] of Object.entries(COMMANDS))
-      assert.ok(overview.split("\n").some((line) => line.startsWith(`  latentkit ${name}`) && line.endsWith(summary)));
+      assert.ok(
+        lines.some((line) => line.startsWith(`  latentkit ${name}`) && line.endsWith(`  ${summary}`)),
+        name,
+      );
+    const long = lines.filter((line) => line.length > 100);
+    assert.deepEqual(long, []);
   });
 });

@@ -608,7 +608,7 @@ describe("batch", () => {
     await refuses(
       again({}),
       "journal.refused",
-      /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume/,
+      /batch\.jsonl: it belongs to an earlier batch; continue that batch with resume, name another journal, or remove this one\.$/,
     );
     const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
     await refuses(again({ resume: true }, other), "journal.refused", /belongs to a different graph/);

@@ -139,6 +139,8 @@ describe("parseConfig", () => {
       [{ graph: "a.json" }, 'unknown key "graph": it belongs under "agent".'],
       [{ signature: "github" }, 'unknown key "signature": it belongs under "channels.web.incoming.NAME".'],
       [{ "limits.running": 2 }, 'unknown key "limits.running": expected nested keys, limits: { running: … }.'],
+      [{ token: "x" }, 'unknown key "token". Did you mean "channels.web.hooks_token"?'],
+      [{ channels: { web: { token: "x" } } }, 'unknown key "channels.web.token". Did you mean "hooks_token"?'],
       [{ hook_token: "x" }, 'unknown key "hook_token". Did you mean "channels.web.hooks_token"?'],
     ];
     for (const [config, sentence] of cases) {

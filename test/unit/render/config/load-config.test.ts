@@ -63,6 +63,7 @@ describe("loadConfig", () => {
       LATENTKIT_CHANNELS_WEB_TRUST_PROXY: "true",
       LATENTKIT_LIMITS_STREAMS: "7",
       LATENTKIT_REMOTE_IMAGE_API_KEYS: "[{ name: a, key: b }]",
+      LATENTKIT_MODELS: "models: mine",
       LATENTKIT_ISA: "baseline",
     };
     const config = loadConfig({ env, cwd: folder });
@@ -70,6 +71,11 @@ describe("loadConfig", () => {
     assert.equal(config.channels.web.trust_proxy, true);
     assert.equal(config.limits.streams, 7);
     assert.deepEqual(config.remote_image_api.keys, [{ name: "a", key: "b" }]);
+    assert.deepEqual(config.models, [join(folder, "models: mine")]);
+    assert.deepEqual(loadConfig({ env: { LATENTKIT_MODELS: "[a, /b]" }, cwd: folder }).models, [
+      join(folder, "a"),
+      "/b",
+    ]);
   });
 
   it("shows only where a broken file is broken, and warns without its lines", async () => {

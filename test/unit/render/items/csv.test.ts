@@ -240,7 +240,7 @@ describe("items from CSV", () => {
       `${here} 5, column 3 (5.seed): expected a value, received an empty field.`,
       { scene: "", "5.steps": "5", "5.seed": "6" },
       `${here} 7, column 3 (5.seed): expected 3 fields in the row, received 2.`,
-      `${here} 8, column 4: expected 3 fields in the row, received 5.`,
+      `${here} 8, column 4: expected 3 fields in the row, received 5; a text that contains a comma needs double quotes.`,
       { scene: "last", "5.steps": "1", "5.seed": "1" },
     ]);
   });
@@ -308,9 +308,9 @@ describe("items from CSV", () => {
   it("refuses a missing file and one of another kind", async () => {
     await assert.rejects(openItems(join(files.folder(), "none.csv"), seededKeys()), { code: "file.not-found" });
     const folder = `${files.folder()}.csv`;
-    await assert.rejects(openItems(join(folder, "x.txt"), seededKeys()), {
+    await assert.rejects(openItems(join(folder, "x.md"), seededKeys()), {
       code: "usage.invalid",
-      message: /expected a file named \.csv, \.tsv or \.jsonl/,
+      message: /expected a file named \.csv, \.tsv, \.jsonl or \.txt/,
     });
   });
 

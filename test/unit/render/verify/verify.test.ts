@@ -279,7 +279,7 @@ describe("verifyImage", () => {
       /receipt in the file is damaged/,
     );
     assert.match((await verdict(await withTexts(file, () => ({ prompt: undefined }))))[1]!, /has no graph/);
-    await refuses(verifyImage(Buffer.from("no picture")), "png.invalid");
+    await refuses(verifyImage(Buffer.from("no picture")), "picture.invalid");
   });
 
   it("finds a graph or a receipt that is in the file twice", async () => {

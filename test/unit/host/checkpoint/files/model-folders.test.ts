@@ -82,6 +82,25 @@ describe("ModelFolders", () => {
     assert.deepEqual(file.list("checkpoints"), ["default.safetensors", "other.safetensors"]);
   });
 
+  it("refuses a folder with another layout, and says which one is meant", async () => {
+    write("a1111/models/Stable-diffusion/a.safetensors");
+    write("a1111/embeddings/a.safetensors");
+    write("plain/checkpoints/a.safetensors");
+    write("above/models/vae/a.safetensors");
+    mkdirSync(join(folder(), "empty"));
+    const expected = "Models: expected ComfyUI's models folder, with folders such as checkpoints and loras, received";
+    const pathOf = (name: string) => JSON.stringify(join(folder(), name));
+    const refused = async (name: string, advice: string) => {
+      const { message } = await refuses(() => roots(name), "config.invalid");
+      assert.equal(message, `${expected} ${pathOf(name)}. ${advice}`);
+    };
+    for (const name of ["a1111", "a1111/models", "a1111/models/Stable-diffusion"])
+      await refused(name, "Name other folders in an extra_model_paths.yaml.");
+    await refused("plain/checkpoints", `Name the folder above it, ${pathOf("plain")}.`);
+    assert.deepEqual(roots("above").list("vae"), ["a.safetensors"]);
+    assert.deepEqual(roots("empty").list("vae"), []);
+  });
+
   it("refuses roots and files that are none", async () => {
     await refuses(
       () => roots("none"),

@@ -7,11 +7,14 @@ import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./i
 const MAX_LINE_BYTES = 1 << 20;
 const NEWLINE = 10;
 
+/** Values of a line by their keys. Throws items.invalid for a line of another form. */
+type ReadLine = (text: string, origin: ItemOrigin) => Readonly<Record<string, unknown>>;
+
 /**
- * Items of a file with one JSON object a line, keys as in `set`; numbers keep every digit, blank lines are left out. A
- * line that is not such an object, is too long or has an unknown key is an item with a fault.
+ * Items of a file with one item a line, keys as in `set`; blank lines are left out. A line that `read` refuses, is too
+ * long or has an unknown key is an item with a fault.
  */
-export class JsonlParser implements ItemParser {
+export class LineParser implements ItemParser {
   readonly keys: readonly string[] = [];
   readonly fields: readonly string[] = [];
   #line = 1;
@@ -20,10 +23,12 @@ export class JsonlParser implements ItemParser {
   #length = 0;
   readonly #file: string;
   readonly #itemKeys: ItemKeys;
+  readonly #read: ReadLine;
 
-  constructor(file: string, itemKeys: ItemKeys) {
+  constructor(file: string, itemKeys: ItemKeys, read: ReadLine) {
     this.#file = file;
     this.#itemKeys = itemKeys;
+    this.#read = read;
   }
 
   push(chunk: Buffer | undefined, items: BatchItem[]): void {
@@ -54,7 +59,7 @@ export class JsonlParser implements ItemParser {
     this.#length = 0;
     try {
       if (length > MAX_LINE_BYTES) throw itemError(origin, "expected a line of at most 1 MiB");
-      const item = readLine(Buffer.concat(pending), origin, this.#itemKeys);
+      const item = readItem(Buffer.concat(pending), origin, this.#itemKeys, this.#read);
       if (item !== undefined) items.push({ ...item, origin });
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
@@ -64,8 +69,7 @@ export class JsonlParser implements ItemParser {
 }
 
 /** Values and fields of one line; undefined for a blank one. */
-function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem | undefined {
-  const { file, line } = origin;
+function readItem(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys, read: ReadLine): BatchItem | undefined {
   let text: string;
   try {
     // takes off a byte-order mark, too
@@ -74,18 +78,7 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem 
     throw itemError(origin, "expected text in UTF-8, received other bytes");
   }
   if (text.trim() === "") return undefined;
-  let object: unknown;
-  try {
-    object = parseJson(text, { what: file, line });
-  } catch (error) {
-    if (!(error instanceof LatentkitError)) throw error;
-    // a list, an object over several lines, or commas between objects
-    const hint = error.message.includes("the end of the text") ? " Each line has one whole object." : "";
-    throw new LatentkitError("items.invalid", `${error.message}${hint}`, {}, { cause: error });
-  }
-  if (!isPlainObject(object)) {
-    throw itemError(origin, `expected an object of values such as {"6.text": "a fox"}, received ${describe(object)}`);
-  }
+  const object = read(text, origin);
   const values: Record<string, unknown> = {};
   const fields: Record<string, unknown> = {};
   for (const name of keysInOrder(object)) {
@@ -101,4 +94,27 @@ function readLine(bytes: Buffer, origin: ItemOrigin, keys: ItemKeys): BatchItem 
     values[key] = object[name];
   }
   return { values, ...withFields(fields) };
+}
+
+/** The values of a JSON object; numbers keep every digit. */
+export function readObject(text: string, origin: ItemOrigin): Readonly<Record<string, unknown>> {
+  const { file, line } = origin;
+  let object: unknown;
+  try {
+    object = parseJson(text, { what: file, line });
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    // a list, an object over several lines, or commas between objects
+    const hint = error.message.includes("the end of the text") ? " Each line has one whole object." : "";
+    throw new LatentkitError("items.invalid", `${error.message}${hint}`, {}, { cause: error });
+  }
+  if (isPlainObject(object)) return object;
+  throw itemError(origin, `expected an object of values such as {"6.text": "a fox"}, received ${describe(object)}`);
+}
+
+/** The prompt that a line is. */
+export function readPrompt(text: string, origin: ItemOrigin): Readonly<Record<string, unknown>> {
+  // files for A1111 may have options in a line
+  if (/^\s*--\w/.test(text)) throw itemError(origin, `expected a prompt, received ${describe(text)}`);
+  return { prompt: text.trim() };
 }

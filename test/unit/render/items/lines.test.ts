@@ -1,8 +1,35 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { NumberLiteral } from "#src/io/json/lossless.js";
+import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { openItems } from "#src/render/items/open.js";
-import { itemFiles, seededKeys } from "../../../helpers/items/items.js";
+import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items/items.js";
+
+const sampler = { "5": { class_type: "KSampler", inputs: { positive: ["2", 0] } } };
+
+describe("items from a file of prompts", () => {
+  const files = itemFiles();
+
+  it("reads one prompt a line, as it is written, and leaves blank lines out", async () => {
+    const graph = { "2": { class_type: "CLIPTextEncode", inputs: { text: "" } }, ...sampler };
+    const path = files.write("items.TXT", '\ufeffa fox, "in" {snow}\r\n\n  07 \n--steps 5 --prompt x\n');
+    const items = await readAll(await openItems(path, createGraphKeys(graph)));
+    assert.deepEqual(
+      items.map(({ values, fault }) => (fault === undefined ? { ...values } : sentence(fault, files.folder()))),
+      [
+        { "2.text": 'a fox, "in" {snow}' },
+        { "2.text": "07" },
+        'items.TXT, line 4: expected a prompt, received "--steps 5 --prompt x".',
+      ],
+    );
+  });
+
+  it("faults every item of a graph without a prompt", async () => {
+    const file = await openItems(files.write("items.txt", "a fox"), createGraphKeys(sampler));
+    const [item] = await readAll(file);
+    assert.match(String(item?.fault?.message), /items\.txt, line 1: .*"prompt"/);
+  });
+});
 
 describe("items from JSONL", () => {
   const files = itemFiles();
