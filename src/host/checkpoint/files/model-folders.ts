@@ -208,8 +208,8 @@ function foldersBelow(root: string): ExtraFolder[] {
   // A1111's own folder has embeddings under the same name
   const isA1111 = existsSync(join(root, "models/Stable-diffusion"));
   const known = isA1111 ? folders.filter(({ kind }) => kind === "checkpoints") : folders;
-  // one without any entry may still be filled
-  if (readdirSync(root).length > 0 && !known.some(isThere)) throw wrongFolder(root);
+  // one without any entry, hidden ones apart, may still be filled
+  if (!known.some(isThere) && readdirSync(root).some((name) => !name.startsWith("."))) throw wrongFolder(root);
   return folders;
 }
 
