@@ -111,15 +111,16 @@ export class RenderThread {
     const id = this.#nextId++;
     const mark = this.#marks.pop() ?? createMark();
     setMark(mark, "");
+    const graph = run.graph === this.#graph ? undefined : run.graph;
+    const job = run.job === this.#job ? undefined : run.job;
+    const files = run.files === this.#files ? undefined : (run.files ?? null);
+    // before the run counts: files that cannot be sent throw here
+    this.#send({ id, ...run, graph, job, files, isQuiet: onEvent === undefined, mark });
     const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(outputDir);
       this.#running.set(id, { fold, onEvent, resolve, reject, mark, isAborted: false, grace: undefined });
     });
     this.#worker.ref();
-    const graph = run.graph === this.#graph ? undefined : run.graph;
-    const job = run.job === this.#job ? undefined : run.job;
-    const files = run.files === this.#files ? undefined : (run.files ?? null);
-    this.#send({ id, ...run, graph, job, files, isQuiet: onEvent === undefined, mark });
     this.#graph = run.graph;
     this.#job = run.job;
     this.#files = run.files;
