@@ -214,8 +214,26 @@ export function valueError(code: ErrorCode, subject: string, expected: string, v
   return new LatentkitError(code, `${subject}: expected ${expected}, received ${received}.`, { expected, received });
 }
 
-/** Message of anything that was thrown. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** Message of anything that was thrown, with the code of a failed `fetch`; code or name of an error without one. Never throws. */
+export function messageOf(thrown: unknown): string {
+  try {
+    // errors of another realm, as a test runner makes one, are native ones
+    if (!(thrown instanceof Error || types.isNativeError(thrown))) return String(thrown);
+    const { message, name, cause, errors } = thrown as Partial<AggregateError>;
+    const code = codeOf(message === "fetch failed" ? cause : thrown);
+    if (message !== "")
+      return message === "fetch failed" && code !== undefined ? `${message} (${code})` : String(message);
+    return code ?? (errors?.length ? messageOf(errors[0]) : String(name));
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+/** The code of an error of Node, such as ECONNREFUSED; undefined for any other. */
+function codeOf(error: unknown): string | undefined {
+  const code: unknown = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" ? code : undefined;
+}
 
 /** The first line of such a message without its full stop, as a part of a sentence. */
 export const reasonOf = (error: unknown): string =>

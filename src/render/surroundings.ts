@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { LatentkitError } from "../base/errors.js";
+import { LatentkitError, messageOf } from "../base/errors.js";
 import {
   CHECKED_LATER,
   checkOptions,
@@ -166,7 +166,7 @@ export async function runSetup(url: URL): Promise<Partial<Pick<Surroundings, "re
     checkOptions<Partial<Pick<Surroundings, "registry" | "host">>>("its result", result, SETUP_RULES);
     return result;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const message = `Setup module ${url}: ${why}${/[.?!]$/.test(why) ? "" : "."}`;
     throw new LatentkitError("setup.failed", message, {}, { cause });
   }

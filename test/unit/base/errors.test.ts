@@ -4,8 +4,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { runInNewContext } from "node:vm";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, permissionHint } from "#src/base/errors.js";
+import { atNode, inputError, messageOf, permissionHint } from "#src/base/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {
@@ -46,6 +47,40 @@ describe("LatentkitError", () => {
     assert.deepEqual(JSON.parse(JSON.stringify({ event: [error] })), { event: [expected] });
     const { message } = JSON.parse(JSON.stringify(new LatentkitError("node.failed", "No."))) as LatentkitError;
     assert.equal(message, "No.");
+  });
+});
+
+describe("messageOf", () => {
+  const failedFetch = (cause: unknown) => new TypeError("fetch failed", { cause });
+
+  it("tells why a fetch failed, and something of an error without a message", async () => {
+    const refused = Object.assign(new AggregateError([new Error("connect")], ""), { code: "ECONNREFUSED" });
+    const cases: [thrown: unknown, message: string][] = [
+      [failedFetch(refused), "fetch failed (ECONNREFUSED)"],
+      [failedFetch(new Error("odd")), "fetch failed"],
+      [refused, "ECONNREFUSED"],
+      [new AggregateError([new Error("first"), new Error("second")], ""), "first"],
+      [new RangeError(), "RangeError"],
+      [new DOMException("", "AbortError"), "AbortError"],
+      ["a text", "a text"],
+    ];
+    assert.deepEqual(
+      cases.map(([thrown]) => messageOf(thrown)),
+      cases.map(([, message]) => message),
+    );
+    await assert.rejects(fetch("http://127.0.0.1:3/", { signal: AbortSignal.timeout(10_000) }), (error) => {
+      assert.match(messageOf(error), /^fetch failed \(ECONNREFUSED\)$/);
+      return true;
+    });
+  });
+
+  it("reads errors of another realm, and never throws", () => {
+    assert.equal(messageOf(runInNewContext('new Error("of a test runner")')), "of a test runner");
+    const endless = new Error("");
+    Object.assign(endless, { errors: [endless] });
+    for (const hostile of [Object.create(null), endless, new Proxy({}, { getPrototypeOf: () => assert.fail() })]) {
+      assert.equal(messageOf(hostile), "an error that cannot be shown");
+    }
   });
 });
 
