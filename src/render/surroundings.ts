@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { orGivenUp } from "../base/abort.js";
 import { LatentkitError, messageOf } from "../base/errors.js";
 import {
   CHECKED_LATER,
@@ -144,12 +145,15 @@ export function surroundingsOf({ cacheDir }: Pick<Job, "cacheDir">, given: Parti
   return { ...given, registry, host, diskCache, builtIns: defaultRegistry };
 }
 
-/** Surroundings of a job with the nodes and the host of its setup module, unless others are given. Fails with setup.failed. */
+/**
+ * Surroundings of a job with the nodes and the host of its setup module, unless others are given. Fails with
+ * setup.failed, and with the reason of their signal, which a setup module does not get.
+ */
 export async function openSurroundings(
   job: Pick<Job, "setup" | "cacheDir">,
   given: Partial<Surroundings>,
 ): Promise<Surroundings> {
-  const setup = job.setup === undefined ? {} : await runSetup(job.setup);
+  const setup = job.setup === undefined ? {} : await orGivenUp(runSetup(job.setup), given.signal, 0);
   const { registry = setup.registry, host = setup.host } = given;
   return surroundingsOf(job, { ...given, registry, host });
 }

@@ -213,6 +213,15 @@ describe("render", () => {
     await assert.rejects(run(lazy(), { setup: bad }), /expected a function as its default export/);
   });
 
+  it("leaves a setup module that has not ended when the signal aborts", async () => {
+    writeFileSync(join(folder(), "endless.mjs"), "export default () => new Promise(() => {});");
+    const setup = pathToFileURL(join(folder(), "endless.mjs"));
+    const abort = new AbortController();
+    const rendering = run(lazy(), { setup, signal: abort.signal });
+    setTimeout(() => abort.abort(new Error("enough")), 20);
+    await assert.rejects(rendering, /^Error: enough$/);
+  });
+
   it("tells each event on the way", async () => {
     const types: string[] = [];
     const onEvent = ({ type }: RunEvent) => void types.push(type);
