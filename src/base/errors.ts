@@ -258,6 +258,9 @@ export function atNode(at: { nodeId?: string; node?: string }, message: string):
 /** Foreign text as a JSON string, safe for a terminal. */
 export const quoted = (text: string): string => escapeControls(JSON.stringify(text));
 
+/** Mark of this package's tensors, which those of another copy of it lack, and those that came from another thread. */
+export const TENSOR: unique symbol = Symbol("tensor");
+
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
 export function describe(value: unknown): string {
   if (typeof value === "string") return quoted(value.length > 80 ? `${value.slice(0, 77)}...` : value);
@@ -268,7 +271,10 @@ export function describe(value: unknown): string {
     if (Array.isArray(value)) return `a list of ${value.length}`;
     if (types.isFloat32Array(value)) return `a Float32Array of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
-    if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
+    if (Array.isArray(shape)) {
+      const origin = TENSOR in (value as object) ? "" : " of another copy of latentkit or another thread";
+      return `a tensor of shape [${shape.join(", ")}]${origin}`;
+    }
     // a number literal of a graph file (io/json/lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
