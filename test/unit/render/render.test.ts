@@ -6,6 +6,7 @@ import {
   createRegistry,
   decodePng,
   defineNode,
+  executeGraph,
   LatentkitError,
   type RenderOptions,
   registry,
@@ -211,6 +212,22 @@ describe("render", () => {
     writeFileSync(join(folder(), "bad.mjs"), "export const nothing = 1;");
     const bad = pathToFileURL(join(folder(), "bad.mjs"));
     await assert.rejects(run(lazy(), { setup: bad }), /expected a function as its default export/);
+  });
+
+  it("rejects with the error of a listener, whatever the event, and stops", async () => {
+    const stream = async (onEvent: RenderOptions["onEvent"]) => {
+      for await (const _ of executeGraph(lazy(), { outputDir: folder(), inputDir, onEvent }));
+    };
+    for (const type of ["run-start", "cached", "node-start", "node-done", "run-done"]) {
+      const seen: string[] = [];
+      const onEvent = (event: RunEvent) => {
+        seen.push(event.type);
+        if (event.type === type) throw new Error("the listener failed");
+      };
+      await assert.rejects(run(lazy(), { onEvent }), /^Error: the listener failed$/);
+      assert.equal(seen.at(-1), type);
+      await assert.rejects(stream(onEvent), /^Error: the listener failed$/);
+    }
   });
 
   it("leaves a setup module that has not ended when the signal aborts", async () => {
