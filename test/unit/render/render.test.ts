@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
   createRegistry,
+  createRenderer,
   decodePng,
   defineNode,
   executeGraph,
@@ -212,6 +213,22 @@ describe("render", () => {
     writeFileSync(join(folder(), "bad.mjs"), "export const nothing = 1;");
     const bad = pathToFileURL(join(folder(), "bad.mjs"));
     await assert.rejects(run(lazy(), { setup: bad }), /expected a function as its default export/);
+  });
+
+  it("reads graph and values when it is called, so that the caller may reuse them", async () => {
+    const graph = { "1": { class_type: "PrimitiveInt", inputs: { value: 0 } } };
+    const set: Record<string, number> = {};
+    await using renderer = createRenderer({ threads: 1 });
+    const options = { targets: ["1"], set };
+    const renders = [1, 2, 3].flatMap((value) => {
+      graph["1"].inputs.value = value;
+      const own = [run(graph, { targets: ["1"] }), renderer.render({ graph, targets: ["1"] })];
+      set["1.value"] = value;
+      return [...own, run(graph, options), renderer.render({ graph, ...options })];
+    });
+    graph["1"].inputs.value = set["1.value"] = 9;
+    const values = (await Promise.all(renders)).map(({ outputs }) => Number(outputs["1"]![0]));
+    assert.deepEqual(values, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
   });
 
   it("rejects with the error of a listener, whatever the event, and stops", async () => {
