@@ -219,11 +219,12 @@ export function messageOf(thrown: unknown): string {
   try {
     // errors of another realm, as a test runner makes one, are native ones
     if (!(thrown instanceof Error || types.isNativeError(thrown))) return String(thrown);
-    const { message, name, cause, errors } = thrown as Partial<AggregateError>;
-    const code = codeOf(message === "fetch failed" ? cause : thrown);
-    if (message !== "")
-      return message === "fetch failed" && code !== undefined ? `${message} (${code})` : String(message);
-    return code ?? (errors?.length ? messageOf(errors[0]) : String(name));
+    const error = thrown as AggregateError;
+    const isFetch = error.message === "fetch failed";
+    if (error.message !== "" && !isFetch) return String(error.message);
+    const code = codeOf(isFetch ? error.cause : error);
+    if (isFetch) return code === undefined ? error.message : `${error.message} (${code})`;
+    return code ?? (error.errors?.length ? messageOf(error.errors[0]) : String(error.name));
   } catch {
     return "an error that cannot be shown";
   }
@@ -316,19 +317,39 @@ export interface SentError {
   readonly message: string;
   readonly details?: ErrorDetails;
   readonly stack?: string;
+  /** Name of an error that is not the library's own, and its code, such as ENOENT. */
+  readonly name?: string;
+  readonly foreignCode?: string;
+  readonly cause?: SentError;
 }
 
-export function serializeError(error: unknown): SentError {
-  if (error instanceof LatentkitError) {
-    const { code, message, details, stack } = error;
-    return { code, message, details: { ...details }, stack };
+/** Number of causes that are sent with an error; they may form a circle. */
+const SENT_CAUSES = 4;
+
+export function serializeError(error: unknown, causes = SENT_CAUSES): SentError {
+  try {
+    if (!(error instanceof Error)) return { message: messageOf(error) };
+    const { message, stack } = error;
+    const cause = error.cause === undefined || causes === 0 ? undefined : serializeError(error.cause, causes - 1);
+    const sent = { message: String(message), ...(typeof stack === "string" && { stack }), ...(cause && { cause }) };
+    if (error instanceof LatentkitError) return { ...sent, code: error.code, details: { ...error.details } };
+    return { ...sent, name: String(error.name), foreignCode: codeOf(error) };
+  } catch {
+    // a getter of an error that a node threw
+    return { message: messageOf(error) };
   }
-  return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) };
 }
 
-/** The error as it was before it was sent. */
-export function deserializeError({ code, message, details, stack }: SentError): Error {
+/** The error as it was before it was sent; a cause that was no error is one with its text. */
+export function deserializeError({ code, message, details, stack, name, foreignCode, cause }: SentError): Error {
   const error = code === undefined ? new Error(message) : new LatentkitError(code, message, details);
+  const add = (key: string, value: unknown) => Object.defineProperty(error, key, { value, ...HIDDEN });
   if (stack !== undefined) error.stack = stack;
+  if (name !== undefined && name !== error.name) add("name", name);
+  if (foreignCode !== undefined) Object.assign(error, { code: foreignCode });
+  // not by the constructor, which would add a hint once more
+  if (cause !== undefined) add("cause", deserializeError(cause));
   return error;
 }
+
+const HIDDEN = { enumerable: false, writable: true, configurable: true };

@@ -1,6 +1,6 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
-import { deserializeError, LatentkitError } from "../../base/errors.js";
+import { deserializeError, LatentkitError, type SentError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
@@ -175,7 +175,8 @@ export class RenderThread {
   }
 
   #emit(id: number, running: Running, received: RunEvent): void {
-    const event = received.type === "node-error" ? { ...received, error: deserializeError(received.error) } : received;
+    const event =
+      received.type === "node-error" ? { ...received, error: deserializeError(received.error as SentError) } : received;
     running.fold.add(event as RunEvent);
     try {
       running.onEvent?.(event as RunEvent);

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, messageOf, permissionHint } from "#src/base/errors.js";
+import { atNode, deserializeError, inputError, messageOf, permissionHint, serializeError } from "#src/base/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {
@@ -81,6 +81,35 @@ describe("messageOf", () => {
     for (const hostile of [Object.create(null), endless, new Proxy({}, { getPrototypeOf: () => assert.fail() })]) {
       assert.equal(messageOf(hostile), "an error that cannot be shown");
     }
+  });
+});
+
+describe("an error between threads", () => {
+  const sent = (error: unknown) => deserializeError(structuredClone(serializeError(error))) as NodeJS.ErrnoException;
+
+  it("keeps name, code, stack and causes, and adds no hint twice", () => {
+    const denied = Object.assign(new RangeError("denied"), { code: "ERR_ACCESS_DENIED", permission: "WorkerThreads" });
+    const error = new LatentkitError("node.failed", "Node 1: denied.", { nodeId: "1" }, { cause: denied });
+    const received = sent(error);
+    assert.ok(received instanceof LatentkitError);
+    assert.deepEqual(received.toJSON(), error.toJSON());
+    assert.equal(received.stack, error.stack);
+    const { name, code, message, stack } = received.cause as NodeJS.ErrnoException;
+    assert.deepEqual([name, code, message, stack], ["RangeError", denied.code, "denied", denied.stack]);
+    assert.deepEqual(Object.keys(received).sort(), Object.keys(error).sort());
+  });
+
+  it("is sent whatever a node throws", () => {
+    const endless = new Error("endless");
+    endless.cause = endless;
+    const hostile = Object.defineProperty(new Error("hostile"), "cause", { get: () => assert.fail() });
+    const thrown = [endless, hostile, "a text", undefined, Object.assign(new Error("odd"), { stack: () => {} })];
+    const messages = ["endless", "hostile", "a text", "undefined", "odd"];
+    assert.deepEqual(
+      thrown.map((error) => sent(error).message),
+      messages,
+    );
+    assert.equal((sent(new Error("outer", { cause: "text" })).cause as Error).message, "text");
   });
 });
 
