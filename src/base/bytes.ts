@@ -4,6 +4,18 @@ import { createHash } from "node:crypto";
 export const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
+/** Whether the memory has been moved to another thread. */
+export function isDetached(memory: ArrayBufferLike): boolean {
+  if (memory.byteLength > 0) return false;
+  try {
+    // refused for detached memory only
+    new Uint8Array(memory);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** SHA-256 in hex. */
 export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 

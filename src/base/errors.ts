@@ -214,8 +214,27 @@ export function valueError(code: ErrorCode, subject: string, expected: string, v
   return new LatentkitError(code, `${subject}: expected ${expected}, received ${received}.`, { expected, received });
 }
 
-/** Message of anything that was thrown. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** Message of anything that was thrown, with the code of a failed `fetch`; code or name of an error without one. Never throws. */
+export function messageOf(thrown: unknown): string {
+  try {
+    // errors of another realm, as a test runner makes one, are native ones
+    if (!(thrown instanceof Error || types.isNativeError(thrown))) return String(thrown);
+    const error = thrown as AggregateError;
+    const isFetch = error.message === "fetch failed";
+    if (error.message !== "" && !isFetch) return String(error.message);
+    const code = codeOf(isFetch ? error.cause : error);
+    if (isFetch) return code === undefined ? error.message : `${error.message} (${code})`;
+    return code ?? (error.errors?.length ? messageOf(error.errors[0]) : String(error.name));
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+/** The code of an error of Node, such as ECONNREFUSED; undefined for any other. */
+function codeOf(error: unknown): string | undefined {
+  const code: unknown = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === "string" ? code : undefined;
+}
 
 /** The first line of such a message without its full stop, as a part of a sentence. */
 export const reasonOf = (error: unknown): string =>
@@ -240,6 +259,9 @@ export function atNode(at: { nodeId?: string; node?: string }, message: string):
 /** Foreign text as a JSON string, safe for a terminal. */
 export const quoted = (text: string): string => escapeControls(JSON.stringify(text));
 
+/** Mark of this package's tensors, which those of another copy of it lack, and those that came from another thread. */
+export const TENSOR: unique symbol = Symbol("tensor");
+
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
 export function describe(value: unknown): string {
   if (typeof value === "string") return quoted(value.length > 80 ? `${value.slice(0, 77)}...` : value);
@@ -250,7 +272,10 @@ export function describe(value: unknown): string {
     if (Array.isArray(value)) return `a list of ${value.length}`;
     if (types.isFloat32Array(value)) return `a Float32Array of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
-    if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
+    if (Array.isArray(shape)) {
+      const origin = TENSOR in (value as object) ? "" : " of another copy of latentkit or another thread";
+      return `a tensor of shape [${shape.join(", ")}]${origin}`;
+    }
     // a number literal of a graph file (io/json/lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
@@ -292,19 +317,39 @@ export interface SentError {
   readonly message: string;
   readonly details?: ErrorDetails;
   readonly stack?: string;
+  /** Name of an error that is not the library's own, and its code, such as ENOENT. */
+  readonly name?: string;
+  readonly foreignCode?: string;
+  readonly cause?: SentError;
 }
 
-export function serializeError(error: unknown): SentError {
-  if (error instanceof LatentkitError) {
-    const { code, message, details, stack } = error;
-    return { code, message, details: { ...details }, stack };
+/** Number of causes that are sent with an error; they may form a circle. */
+const SENT_CAUSES = 4;
+
+export function serializeError(error: unknown, causes = SENT_CAUSES): SentError {
+  try {
+    if (!(error instanceof Error)) return { message: messageOf(error) };
+    const { message, stack } = error;
+    const cause = error.cause === undefined || causes === 0 ? undefined : serializeError(error.cause, causes - 1);
+    const sent = { message: String(message), ...(typeof stack === "string" && { stack }), ...(cause && { cause }) };
+    if (error instanceof LatentkitError) return { ...sent, code: error.code, details: { ...error.details } };
+    return { ...sent, name: String(error.name), foreignCode: codeOf(error) };
+  } catch {
+    // a getter of an error that a node threw
+    return { message: messageOf(error) };
   }
-  return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) };
 }
 
-/** The error as it was before it was sent. */
-export function deserializeError({ code, message, details, stack }: SentError): Error {
+/** The error as it was before it was sent; a cause that was no error is one with its text. */
+export function deserializeError({ code, message, details, stack, name, foreignCode, cause }: SentError): Error {
   const error = code === undefined ? new Error(message) : new LatentkitError(code, message, details);
+  const add = (key: string, value: unknown) => Object.defineProperty(error, key, { value, ...HIDDEN });
   if (stack !== undefined) error.stack = stack;
+  if (name !== undefined && name !== error.name) add("name", name);
+  if (foreignCode !== undefined) Object.assign(error, { code: foreignCode });
+  // not by the constructor, which would add a hint once more
+  if (cause !== undefined) add("cause", deserializeError(cause));
   return error;
 }
+
+const HIDDEN = { enumerable: false, writable: true, configurable: true };

@@ -1,3 +1,4 @@
+import { isDetached } from "./bytes.js";
 import { describe, type ErrorCode, LatentkitError, valueError } from "./errors.js";
 import { suggest } from "./suggest.js";
 
@@ -37,8 +38,9 @@ export const FUNCTION: Rule = ["a function", (value) => typeof value === "functi
 export const OBJECT: Rule = ["an object", isObject];
 export const VALUES: Rule = ["an object of key-value pairs", isKeyed];
 export const FILES: Rule = [
-  "an object that maps names to Uint8Arrays",
-  (value) => isKeyed(value) && Object.values(value).every((bytes) => bytes instanceof Uint8Array),
+  "an object that maps names to Uint8Arrays whose memory was not moved to another thread",
+  (value) =>
+    isKeyed(value) && Object.values(value).every((bytes) => bytes instanceof Uint8Array && !isDetached(bytes.buffer)),
 ];
 export const NAMES: Rule = [
   "an object that maps names to names",

@@ -67,7 +67,10 @@ type Emit = (happening: Happening) => void;
 function createEmitter({ clock, onEvent }: Surroundings, listener: (event: RunEvent) => void): Emit {
   let isInterrupted = false;
   let isOver = false;
+  let thrown: { readonly error: unknown } | undefined;
   return (happening) => {
+    // not to be taken for a failure of the node that reported
+    if (thrown !== undefined) throw thrown.error;
     const { type } = happening;
     // reports of an abandoned node come too late
     if (isOver || (isInterrupted && type !== "run-done")) return;
@@ -75,7 +78,12 @@ function createEmitter({ clock, onEvent }: Surroundings, listener: (event: RunEv
     isOver = type === "run-done";
     const at = clock === undefined ? Date.now() : clock().getTime();
     const event: RunEvent = Object.assign(happening, { at });
-    onEvent?.(event);
+    try {
+      onEvent?.(event);
+    } catch (error) {
+      thrown = { error };
+      throw error;
+    }
     listener(event);
   };
 }

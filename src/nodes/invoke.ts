@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { GRACE_MS, orGivenUp, Span } from "../base/abort.js";
-import { atNode, describe, LatentkitError } from "../base/errors.js";
+import { atNode, describe, LatentkitError, messageOf } from "../base/errors.js";
 import {
   CHECKED_LATER,
   checkOptions,
@@ -228,8 +228,7 @@ class InvokeChoices implements ChoiceContext {
 /** Adds the node's name to an error; a foreign error becomes a LatentkitError. */
 function withNode(error: unknown, node: string): LatentkitError {
   if (!(error instanceof LatentkitError)) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return new LatentkitError("node.failed", `${node}: ${reason}`, { node }, { cause: error });
+    return new LatentkitError("node.failed", `${node}: ${messageOf(error)}`, { node }, { cause: error });
   }
   if (error.details.node !== undefined) return error;
   return new LatentkitError(error.code, atNode({ node }, error.message), { ...error.details, node }, { cause: error });

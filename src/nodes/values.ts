@@ -1,4 +1,4 @@
-import { type ErrorCode, inputError, type LatentkitError } from "../base/errors.js";
+import { type ErrorCode, inputError, type LatentkitError, valueError } from "../base/errors.js";
 import { suggest } from "../base/suggest.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { asciiDigits, pythonText } from "../io/python-text.js";
@@ -218,9 +218,11 @@ const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext |
 export const defaultOf = ({ options, choices }: InputSpec): unknown =>
   options.default ?? (Array.isArray(choices) ? choices[0] : undefined);
 
-/** Choices of an input, computed if they depend on the context. */
+/** Choices of an input, computed if they depend on the context. Throws value.invalid for anything but a list. */
 export function choicesOf(spec: InputSpec, context: ChoiceContext | undefined): readonly Choice[] | undefined {
-  return typeof spec.choices === "function" ? spec.choices(context ?? {}) : spec.choices;
+  const choices: unknown = typeof spec.choices === "function" ? spec.choices(context ?? {}) : spec.choices;
+  if (choices === undefined || Array.isArray(choices)) return choices;
+  throw valueError("value.invalid", "Choices of an input, or of a host's files", "a list, at once", choices);
 }
 
 function numeric(value: unknown): number | undefined {

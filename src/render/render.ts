@@ -19,7 +19,7 @@ import { redactMetadata } from "./redact.js";
 import { createUnfilled, refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult, type RunOutcome, resultOf } from "./result.js";
 import { readGraph } from "./source.js";
-import { defaultHost, openSurroundings } from "./surroundings.js";
+import { defaultHost, openSurroundings, surroundingsOf } from "./surroundings.js";
 
 /** Options of one render: its job, and live objects around it. */
 export interface RenderOptions extends Omit<Job, "validate" | "runId">, Partial<Omit<Surroundings, InternalField>> {}
@@ -45,6 +45,8 @@ export async function render(graph: string | object, options: RenderOptions = {}
 export async function renderOutcome(graph: string | object, options: RenderOptions): Promise<RunOutcome> {
   const job = jobOf(options);
   const given = pickOptions<Omit<RenderOptions, keyof Job>>(options, SURROUNDINGS_RULES);
+  // the graph and the values are read before the caller goes on, who may change them for the next render
+  if (job.setup === undefined) return renderJob(graph, job, surroundingsOf(job, given));
   return renderJob(graph, job, await openSurroundings(job, given));
 }
 

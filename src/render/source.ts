@@ -1,6 +1,7 @@
 import { closeSync, existsSync, fstatSync, readFileSync, readSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isDetached } from "../base/bytes.js";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isObject, type OptionRules, REGISTRY, type Rule, VALUES } from "../base/options.js";
 import { aliasesOf, type ClassAliases, findDefinition, refuseNonFinite, withNotes } from "../graph/parse.js";
@@ -53,9 +54,17 @@ export function readGraph(source: string | object, options: ReadOptions = {}): G
 /** Texts that are addresses: a path has at most one letter before a colon. */
 const ADDRESS = /^[a-z][a-z\d+.-]+:\/\//i;
 
-/** Bytes of a file; undefined for anything else. */
-export const bytesOf = (source: unknown): Uint8Array | undefined =>
-  source instanceof ArrayBuffer ? new Uint8Array(source) : source instanceof Uint8Array ? source : undefined;
+/** Bytes of a file; undefined for anything else. Throws graph.invalid if their memory was moved to another thread. */
+export function bytesOf(source: unknown): Uint8Array | undefined {
+  if (!(source instanceof ArrayBuffer || source instanceof Uint8Array)) return undefined;
+  if (!isDetached(source instanceof ArrayBuffer ? source : source.buffer)) {
+    return source instanceof ArrayBuffer ? new Uint8Array(source) : source;
+  }
+  throw new LatentkitError(
+    "graph.invalid",
+    "Graph: expected bytes, received those whose memory was moved to another thread.",
+  );
+}
 
 /** A graph that is an object or JSON text in API format, an object as the editor saves it, or what is read from a file. */
 export const readPrompt = (prompt: unknown, options: ReadOptions): unknown =>

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import { LatentkitError } from "../base/errors.js";
+import { orGivenUp } from "../base/abort.js";
+import { LatentkitError, messageOf } from "../base/errors.js";
 import {
   CHECKED_LATER,
   checkOptions,
@@ -144,12 +145,15 @@ export function surroundingsOf({ cacheDir }: Pick<Job, "cacheDir">, given: Parti
   return { ...given, registry, host, diskCache, builtIns: defaultRegistry };
 }
 
-/** Surroundings of a job with the nodes and the host of its setup module, unless others are given. Fails with setup.failed. */
+/**
+ * Surroundings of a job with the nodes and the host of its setup module, unless others are given. Fails with
+ * setup.failed, and with the reason of their signal, which a setup module does not get.
+ */
 export async function openSurroundings(
   job: Pick<Job, "setup" | "cacheDir">,
   given: Partial<Surroundings>,
 ): Promise<Surroundings> {
-  const setup = job.setup === undefined ? {} : await runSetup(job.setup);
+  const setup = job.setup === undefined ? {} : await orGivenUp(runSetup(job.setup), given.signal, 0);
   const { registry = setup.registry, host = setup.host } = given;
   return surroundingsOf(job, { ...given, registry, host });
 }
@@ -166,7 +170,7 @@ export async function runSetup(url: URL): Promise<Partial<Pick<Surroundings, "re
     checkOptions<Partial<Pick<Surroundings, "registry" | "host">>>("its result", result, SETUP_RULES);
     return result;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const message = `Setup module ${url}: ${why}${/[.?!]$/.test(why) ? "" : "."}`;
     throw new LatentkitError("setup.failed", message, {}, { cause });
   }

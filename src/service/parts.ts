@@ -193,7 +193,7 @@ export async function loadAgent(path: string): Promise<Agent> {
   const file = resolve(path);
   if (!existsSync(file)) throw invalid(file, "the file does not exist");
   const module = await import(pathToFileURL(file).href).catch((cause: unknown) => {
-    throw invalid(file, `it cannot be loaded: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw invalid(file, `it cannot be loaded: ${messageOf(cause)}`, cause);
   });
   const agent: unknown = (module as { default?: unknown }).default;
   if (typeof agent === "function") return agent as Agent;

@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { describe, LatentkitError, valueError } from "../base/errors.js";
+import { describe, LatentkitError, TENSOR, valueError } from "../base/errors.js";
 import type { DeferredImage, DeviceValues } from "./deferred-values.js";
 import { takeMemory } from "./memory-pool.js";
 
@@ -47,14 +47,19 @@ export class Tensor {
     this.shape = isTensor ? shape.shape : Object.freeze([...shape]);
   }
 
-  /** Makes a tensor of values; a Float32Array is taken over, not copied. Fails unless their number fits the shape. */
+  /**
+   * Makes a tensor of values; a Float32Array is taken over, not copied, unless threads share its memory. Fails unless their
+   * number fits the shape.
+   */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (typeof data !== "object" || typeof data?.length !== "number")
       throw valueError("value.invalid", "Tensor data", "a list of numbers or a typed array", data);
     if (data.length !== size)
       throw badShape("Tensor data", `${size} values for shape [${shape.join(", ")}]`, `${data.length}`);
-    return new Tensor(types.isFloat32Array(data) ? data : Float32Array.from(data), shape);
+    // the core reads no memory that another thread may write
+    const isOwn = types.isFloat32Array(data) && !types.isSharedArrayBuffer(data.buffer);
+    return new Tensor(isOwn ? data : Float32Array.from(data), shape);
   }
 
   /**
@@ -111,6 +116,11 @@ export class Tensor {
   /** @internal Whether the values have to be fetched or computed before they can be read. */
   get isAway(): boolean {
     return this.values === undefined;
+  }
+
+  /** @internal */
+  get [TENSOR](): true {
+    return true;
   }
 
   /** @internal The values on a device, if they are there. */

@@ -1,4 +1,4 @@
-import { inputError, LatentkitError } from "../../base/errors.js";
+import { inputError, LatentkitError, messageOf } from "../../base/errors.js";
 import type { Host } from "../../host/host.js";
 import { InputFiles } from "../../io/files/input-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
@@ -220,9 +220,7 @@ export class RunningNode implements NodeContext {
       const image = this.#execution.previewOf(preview);
       if (!(image instanceof Promise)) return report(image);
       report(undefined);
-      image.then(report, (error) =>
-        this.log(`The preview failed: ${error instanceof Error ? error.message : String(error)}`),
-      );
+      image.then(report, (error) => this.log(`The preview failed: ${messageOf(error)}`));
     };
   }
 

@@ -1,4 +1,4 @@
-import { atNode, describe, LatentkitError, nodeName } from "../../base/errors.js";
+import { atNode, describe, LatentkitError, messageOf, nodeName } from "../../base/errors.js";
 import { plain } from "../../nodes/values.js";
 import type { Happening } from "../events.js";
 import type { Entry, KeptWarning } from "../memory/cache.js";
@@ -124,8 +124,7 @@ export function summarizeInputs(lists: Readonly<Record<string, readonly unknown[
 export function nodeError(error: unknown, { id, definition }: PreparedNode): LatentkitError {
   const at = { nodeId: id, node: definition.key };
   if (!(error instanceof LatentkitError)) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return new LatentkitError("node.failed", `${nodeName(at)}: ${reason}`, at, { cause: error });
+    return new LatentkitError("node.failed", `${nodeName(at)}: ${messageOf(error)}`, at, { cause: error });
   }
   if (error.details.nodeId !== undefined) return error;
   // a node may have named itself, with a comma or a colon

@@ -1,4 +1,4 @@
-import { describe, LatentkitError, nodeName } from "../../base/errors.js";
+import { describe, LatentkitError, messageOf, nodeName } from "../../base/errors.js";
 import { isFrozenJson, isPlainObject, recall } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
@@ -262,8 +262,7 @@ function validateCustom(
 }
 
 function faultOf(error: unknown, at: { nodeId: string; node: string }): GraphFault {
-  const reason = error instanceof Error ? error.message : String(error);
-  const message = `${nodeName(at)}: its validation failed: ${reason.replace(/\.$/, "")}.`;
+  const message = `${nodeName(at)}: its validation failed: ${messageOf(error).replace(/\.$/, "")}.`;
   return {
     error: new LatentkitError("validation.exception", message, { ...at }, { cause: error }),
     kind: error instanceof Error ? error.name : "Error",

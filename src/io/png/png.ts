@@ -252,8 +252,10 @@ function tensorSides({ shape }: Tensor): Sides {
 
 function rawSides(image: RawImage): Sides {
   const { data, width, height, channels } = image ?? {};
+  // a tensor of another copy of the package
+  const isForeign = Array.isArray((image as { shape?: unknown } | undefined)?.shape);
   if (!(data instanceof Uint8Array))
-    throw valueError("value.invalid", "PNG image", "a Tensor or bytes as data", data ?? image);
+    throw valueError("value.invalid", "PNG image", "a Tensor or bytes as data", isForeign ? image : (data ?? image));
   for (const [name, value, max] of [
     ["width", width, MAX_SIDE],
     ["height", height, MAX_SIDE],

@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { join, resolve } from "node:path";
 import { interruption, onAbort } from "../../base/abort.js";
-import { describe, LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError, messageOf } from "../../base/errors.js";
 import { checkOptions } from "../../base/options.js";
 import { jobOf } from "../../graph/job.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
@@ -259,7 +259,7 @@ function readValue(item: Record<string, unknown>, key: string, name: string): un
   try {
     return item[key];
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new LatentkitError("items.invalid", `${name}, ${key}: reading the value failed: ${why}`, {}, { cause });
+    const message = `${name}, ${key}: reading the value failed: ${messageOf(cause)}`;
+    throw new LatentkitError("items.invalid", message, {}, { cause });
   }
 }

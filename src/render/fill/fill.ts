@@ -16,7 +16,7 @@ type Graph = Record<string, unknown>;
  * A copy of the graph, sharing nodes that are frozen, with values put in: "6.text" sets that input of node
  * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, sets the primitive of that title, or the one
  * input of that common name. A string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid
- * for a key that names none of these, and for a seed that a program wrote as a float.
+ * for a key that names none of these, for undefined, and for a seed that a program wrote as a float.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
   refuseShortenedSeeds(graph, values, definitionOf);
@@ -24,6 +24,7 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
   const fills = new Map<string, unknown>();
   const sets: { nodeId: string; input: string; value: unknown }[] = [];
   for (const [key, value] of Object.entries(values)) {
+    refuseNothing(key, value);
     if (marks.has(key)) {
       fills.set(key, value);
       continue;
@@ -47,6 +48,13 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
     if (node !== graph[nodeId]) readNumbers(node, graph[nodeId], definitionOf);
   }
   return filled;
+}
+
+/** Fails with usage.invalid for undefined and functions: the graph's value would give way to a default, or to such a word. */
+function refuseNothing(key: string, value: unknown): void {
+  if (value !== undefined && typeof value !== "function" && typeof value !== "symbol") return;
+  const received = describe(value);
+  throw new LatentkitError("usage.invalid", `set ${key}: expected a value, received ${received}.`, { received });
 }
 
 /** Fails with usage.invalid for a value that lacks digits of a seed. */

@@ -1,6 +1,6 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
-import { deserializeError, LatentkitError } from "../../base/errors.js";
+import { deserializeError, LatentkitError, type SentError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";
@@ -111,15 +111,16 @@ export class RenderThread {
     const id = this.#nextId++;
     const mark = this.#marks.pop() ?? createMark();
     setMark(mark, "");
+    const graph = run.graph === this.#graph ? undefined : run.graph;
+    const job = run.job === this.#job ? undefined : run.job;
+    const files = run.files === this.#files ? undefined : (run.files ?? null);
+    // before the run counts: files that cannot be sent throw here
+    this.#send({ id, ...run, graph, job, files, isQuiet: onEvent === undefined, mark });
     const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(outputDir);
       this.#running.set(id, { fold, onEvent, resolve, reject, mark, isAborted: false, grace: undefined });
     });
     this.#worker.ref();
-    const graph = run.graph === this.#graph ? undefined : run.graph;
-    const job = run.job === this.#job ? undefined : run.job;
-    const files = run.files === this.#files ? undefined : (run.files ?? null);
-    this.#send({ id, ...run, graph, job, files, isQuiet: onEvent === undefined, mark });
     this.#graph = run.graph;
     this.#job = run.job;
     this.#files = run.files;
@@ -174,7 +175,8 @@ export class RenderThread {
   }
 
   #emit(id: number, running: Running, received: RunEvent): void {
-    const event = received.type === "node-error" ? { ...received, error: deserializeError(received.error) } : received;
+    const event =
+      received.type === "node-error" ? { ...received, error: deserializeError(received.error as SentError) } : received;
     running.fold.add(event as RunEvent);
     try {
       running.onEvent?.(event as RunEvent);

@@ -32,6 +32,7 @@ const LISTEN_FAULTS: ReadonlyMap<string, string> = new Map([
   ["EADDRINUSE", "the port is already in use (EADDRINUSE); stop the other program or choose another port"],
   ["EADDRNOTAVAIL", "this machine does not have the address (EADDRNOTAVAIL)"],
   ["EACCES", "not allowed to use this port (EACCES); choose one above 1023"],
+  ["ERR_SERVER_ALREADY_LISTEN", "this server listens already"],
 ]);
 
 /** Options of `createServer`. */
@@ -51,7 +52,10 @@ export interface ServerOptions {
 /** A server around a hook service. */
 export interface ListeningServer {
   readonly server: Server;
-  /** Resolves once the server accepts connections. Fails with config.invalid if the address is not available. */
+  /**
+   * Resolves once the server accepts connections. Fails with config.invalid if the address is not available, and with
+   * usage.invalid after `close`.
+   */
   listen(): Promise<{ host: string; port: number; url: string }>;
   /** Refuses starts with 503 while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
   close(drainSeconds?: number): Promise<void>;
@@ -105,8 +109,11 @@ export function createServer(options: ServerOptions): ListeningServer {
   return {
     server,
     async listen() {
-      server.listen(port, host);
+      // its hooks would refuse every request
+      if (closed !== undefined)
+        throw new LatentkitError("usage.invalid", "listen: the server was closed; createServer makes a new one.");
       try {
+        server.listen(port, host);
         await once(server, "listening");
       } catch (cause) {
         const code = (cause as NodeJS.ErrnoException).code ?? String(cause);

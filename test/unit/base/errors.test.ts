@@ -4,8 +4,9 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { runInNewContext } from "node:vm";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, permissionHint } from "#src/base/errors.js";
+import { atNode, deserializeError, inputError, messageOf, permissionHint, serializeError } from "#src/base/errors.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {
@@ -46,6 +47,69 @@ describe("LatentkitError", () => {
     assert.deepEqual(JSON.parse(JSON.stringify({ event: [error] })), { event: [expected] });
     const { message } = JSON.parse(JSON.stringify(new LatentkitError("node.failed", "No."))) as LatentkitError;
     assert.equal(message, "No.");
+  });
+});
+
+describe("messageOf", () => {
+  const failedFetch = (cause: unknown) => new TypeError("fetch failed", { cause });
+
+  it("tells why a fetch failed, and something of an error without a message", async () => {
+    const refused = Object.assign(new AggregateError([new Error("connect")], ""), { code: "ECONNREFUSED" });
+    const cases: [thrown: unknown, message: string][] = [
+      [failedFetch(refused), "fetch failed (ECONNREFUSED)"],
+      [failedFetch(new Error("odd")), "fetch failed"],
+      [refused, "ECONNREFUSED"],
+      [new AggregateError([new Error("first"), new Error("second")], ""), "first"],
+      [new RangeError(), "RangeError"],
+      [new DOMException("", "AbortError"), "AbortError"],
+      ["a text", "a text"],
+    ];
+    assert.deepEqual(
+      cases.map(([thrown]) => messageOf(thrown)),
+      cases.map(([, message]) => message),
+    );
+    await assert.rejects(fetch("http://127.0.0.1:3/", { signal: AbortSignal.timeout(10_000) }), (error) => {
+      assert.match(messageOf(error), /^fetch failed \(ECONNREFUSED\)$/);
+      return true;
+    });
+  });
+
+  it("reads errors of another realm, and never throws", () => {
+    assert.equal(messageOf(runInNewContext('new Error("of a test runner")')), "of a test runner");
+    const endless = new Error("");
+    Object.assign(endless, { errors: [endless] });
+    for (const hostile of [Object.create(null), endless, new Proxy({}, { getPrototypeOf: () => assert.fail() })]) {
+      assert.equal(messageOf(hostile), "an error that cannot be shown");
+    }
+  });
+});
+
+describe("an error between threads", () => {
+  const sent = (error: unknown) => deserializeError(structuredClone(serializeError(error))) as NodeJS.ErrnoException;
+
+  it("keeps name, code, stack and causes, and adds no hint twice", () => {
+    const denied = Object.assign(new RangeError("denied"), { code: "ERR_ACCESS_DENIED", permission: "WorkerThreads" });
+    const error = new LatentkitError("node.failed", "Node 1: denied.", { nodeId: "1" }, { cause: denied });
+    const received = sent(error);
+    assert.ok(received instanceof LatentkitError);
+    assert.deepEqual(received.toJSON(), error.toJSON());
+    assert.equal(received.stack, error.stack);
+    const { name, code, message, stack } = received.cause as NodeJS.ErrnoException;
+    assert.deepEqual([name, code, message, stack], ["RangeError", denied.code, "denied", denied.stack]);
+    assert.deepEqual(Object.keys(received).sort(), Object.keys(error).sort());
+  });
+
+  it("is sent whatever a node throws", () => {
+    const endless = new Error("endless");
+    endless.cause = endless;
+    const hostile = Object.defineProperty(new Error("hostile"), "cause", { get: () => assert.fail() });
+    const thrown = [endless, hostile, "a text", undefined, Object.assign(new Error("odd"), { stack: () => {} })];
+    const messages = ["endless", "hostile", "a text", "undefined", "odd"];
+    assert.deepEqual(
+      thrown.map((error) => sent(error).message),
+      messages,
+    );
+    assert.equal((sent(new Error("outer", { cause: "text" })).cause as Error).message, "text");
   });
 });
 

@@ -188,6 +188,11 @@ describe("widget values", () => {
     for (const value of [1, true, {}]) refused(open, value, "input.wrong-type");
     const host = { checkpoints: () => [], files: () => ["a"] };
     assert.equal(convert(open, "a", { context: { host } }), "a");
+    const late = { checkpoints: (async () => ["m"]) as never };
+    assert.throws(
+      () => convert(placed, "m", { context: { host: late } }),
+      /^LatentkitError: Choices of an input, or of a host's files: expected a list, at once, received a Promise\.$/,
+    );
     refused(
       choice(Array.from({ length: 25 }, (_, i) => `f${i}`)),
       "zzz",

@@ -132,6 +132,11 @@ describe("input files of a render", () => {
     assert.equal(given.status, "success");
     const wrong = render(graphOf("a.png"), { files: { "a.png": "text" } as never });
     await refuses(wrong, "usage.invalid", /^files: expected an object that maps names to Uint8Arrays/);
+    const moved = Uint8Array.from(lake);
+    structuredClone(moved, { transfer: [moved.buffer] });
+    await refuses(render(graphOf("a.png"), { files: { "a.png": moved } }), "usage.invalid", /^files: .*not moved/);
+    const empty = await render(graphOf("lake.png"), { output: "memory", inputDir, files: { a: new Uint8Array() } });
+    assert.equal(empty.status, "success", "an unused empty file");
   });
 
   it("at an address are refused where it is private, and fail their node alone", async () => {

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
   createRegistry,
+  createRenderer,
   decodePng,
   defineNode,
+  executeGraph,
   LatentkitError,
   type RenderOptions,
   registry,
@@ -211,6 +213,47 @@ describe("render", () => {
     writeFileSync(join(folder(), "bad.mjs"), "export const nothing = 1;");
     const bad = pathToFileURL(join(folder(), "bad.mjs"));
     await assert.rejects(run(lazy(), { setup: bad }), /expected a function as its default export/);
+  });
+
+  it("reads graph and values when it is called, so that the caller may reuse them", async () => {
+    const graph = { "1": { class_type: "PrimitiveInt", inputs: { value: 0 } } };
+    const set: Record<string, number> = {};
+    await using renderer = createRenderer({ threads: 1 });
+    const options = { targets: ["1"], set };
+    const renders = [1, 2, 3].flatMap((value) => {
+      graph["1"].inputs.value = value;
+      const own = [run(graph, { targets: ["1"] }), renderer.render({ graph, targets: ["1"] })];
+      set["1.value"] = value;
+      return [...own, run(graph, options), renderer.render({ graph, ...options })];
+    });
+    graph["1"].inputs.value = set["1.value"] = 9;
+    const values = (await Promise.all(renders)).map(({ outputs }) => Number(outputs["1"]![0]));
+    assert.deepEqual(values, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+  });
+
+  it("rejects with the error of a listener, whatever the event, and stops", async () => {
+    const stream = async (onEvent: RenderOptions["onEvent"]) => {
+      for await (const _ of executeGraph(lazy(), { outputDir: folder(), inputDir, onEvent }));
+    };
+    for (const type of ["run-start", "cached", "node-start", "node-done", "run-done"]) {
+      const seen: string[] = [];
+      const onEvent = (event: RunEvent) => {
+        seen.push(event.type);
+        if (event.type === type) throw new Error("the listener failed");
+      };
+      await assert.rejects(run(lazy(), { onEvent }), /^Error: the listener failed$/);
+      assert.equal(seen.at(-1), type);
+      await assert.rejects(stream(onEvent), /^Error: the listener failed$/);
+    }
+  });
+
+  it("leaves a setup module that has not ended when the signal aborts", async () => {
+    writeFileSync(join(folder(), "endless.mjs"), "export default () => new Promise(() => {});");
+    const setup = pathToFileURL(join(folder(), "endless.mjs"));
+    const abort = new AbortController();
+    const rendering = run(lazy(), { setup, signal: abort.signal });
+    setTimeout(() => abort.abort(new Error("enough")), 20);
+    await assert.rejects(rendering, /^Error: enough$/);
   });
 
   it("tells each event on the way", async () => {

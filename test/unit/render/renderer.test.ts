@@ -95,6 +95,9 @@ describe("createRenderer", () => {
   it("reports a node's failure in the status, and rejects for a wrong graph", async () => {
     const renderer = openOdd();
     const failed = await renderer.render({ graph: one("throws") });
+    const { name, message, stack } = failed.error!.cause as Error;
+    assert.deepEqual([name, message], ["TypeError", "no such thing"]);
+    assert.match(stack!, /setup[^/]*\.mjs:\d+:\d+/, "the place in the node");
     assert.deepEqual([failed.status, failed.error?.code], ["failed", "node.failed"]);
     await refuses(renderer.render({ graph: one("no such node") }), "graph.unknown-class");
     await refuses(collect(renderer.stream({ graph: one("no such node") })), "graph.unknown-class");

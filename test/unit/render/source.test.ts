@@ -185,6 +185,18 @@ describe("render/source", () => {
     ]);
   });
 
+  it("refuses bytes whose memory was moved to another thread", async () => {
+    const bytes = Uint8Array.from(Buffer.from(prompt));
+    const moved = structuredClone(bytes, { transfer: [bytes.buffer] });
+    assert.equal((await render(moved, { outputDir: folder() })).status, "success");
+    await using renderer = createRenderer({ threads: 1 });
+    for (const given of [bytes, bytes.buffer]) {
+      await refuses(render(given), "graph.invalid", /memory was moved to another thread\.$/);
+      await refuses(renderer.render({ graph: given }), "graph.invalid", /memory was moved to another thread\.$/);
+    }
+    assert.equal(validateGraph(bytes).ok, false);
+  });
+
   it("says what was received instead of a graph", async () => {
     const lfs = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 3\n";
     const page = "<!DOCTYPE html><html></html>";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
-import { LatentkitError, Tensor } from "latentkit";
+import { encodePng, invokeNode, LatentkitError, Tensor } from "latentkit";
+import { refuses } from "../../helpers/errors.js";
 import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 
 describe("Tensor", () => {
@@ -8,6 +9,23 @@ describe("Tensor", () => {
     const data = Float32Array.of(1, 2, 3, 4);
     assert.equal(Tensor.from(data, [2, 2]).data, data);
     assert.deepEqual([...Tensor.from([1, 2], [2]).data], [1, 2]);
+  });
+
+  it("copies memory that threads share, which the core does not read", async () => {
+    const shared = new Float32Array(new SharedArrayBuffer(12)).fill(0.5);
+    const tensor = Tensor.from(shared, [1, 1, 3]);
+    shared.fill(0);
+    assert.deepEqual([...tensor.data], [0.5, 0.5, 0.5]);
+    assert.ok((await encodePng(tensor)).length > 0);
+  });
+
+  it("is named where it is of another copy of the package, or was sent from another thread", async () => {
+    const sent = structuredClone(Tensor.full([1, 2, 2, 3], 0.5));
+    const foreign = /received a tensor of shape \[1, 2, 2, 3\] of another copy of latentkit or another thread\.$/;
+    await refuses(invokeNode("ext imageToMask", { image: sent, channel: "red" }), "input.wrong-type", foreign);
+    await refuses(encodePng(sent), "value.invalid", foreign);
+    const own = invokeNode("ext imageToMask", { image: Tensor.zeros([2, 3]), channel: "red" });
+    await refuses(own, "input.wrong-type", /received a tensor of shape \[2, 3\]\.$/);
   });
 
   it("makes zeros, fills, clones and reshapes", () => {

@@ -1,3 +1,5 @@
+import { messageOf as fullMessageOf } from "../../../base/errors.js";
+
 /**
  * Writes any value as one line of JSON; never throws. A BigInt becomes its digits as text, a cycle "[Circular]", and a
  * value that cannot be written at all (a throwing getter, endless depth) { unserializable: reason }.
@@ -40,12 +42,8 @@ const LONGEST_MESSAGE = 2000;
 
 /** The message of a thrown value, in at most 2,000 characters; never throws. */
 export function messageOf(thrown: unknown): string {
-  try {
-    const text = String(thrown instanceof Error ? thrown.message || thrown.name : thrown);
-    return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
-  } catch {
-    return "an error that cannot be shown";
-  }
+  const text = fullMessageOf(thrown);
+  return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
 }
 
 /** The stack of a thrown error in at most 2,000 characters, undefined where it has none; never throws. */

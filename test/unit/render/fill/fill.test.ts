@@ -53,6 +53,17 @@ describe("fillGraph", () => {
     assert.equal(printJson(given), printJson(graph()));
   });
 
+  it("refuses undefined, functions and symbols in place of values", () => {
+    for (const value of [undefined, () => 1, Symbol("a")]) {
+      for (const key of ["animal", "seed", "2.1.strength"]) {
+        refused(
+          { [key]: value },
+          new RegExp(`^set ${key}: expected a value, received (undefined|a function|a Symbol)\\.$`),
+        );
+      }
+    }
+  });
+
   it("fills placeholders once, inside strings and as whole values", () => {
     const text = fill({ animal: "{{light}}", light: "$& dusk" });
     assert.match(text, /"a \{\{light\}\} and a \{\{light\}\}, \$& dusk"/);

@@ -230,6 +230,16 @@ describe("createThreadPool", () => {
     });
   }
 
+  it("rejects a run whose files cannot be sent, and is as idle as before", async () => {
+    const pool = openOdd({ graceMs: 100_000 });
+    const moved = new Uint8Array(8);
+    structuredClone(moved, { transfer: [moved.buffer] });
+    await assert.rejects(pool.render(one("sleeps"), { files: { a: moved } }), /detached/);
+    assert.equal((await pool.render(one("sleeps"))).status, "success");
+    // waits for the grace period if a thread counts as busy
+    await pool.close();
+  });
+
   it("rejects with what the setup says, and tries it again in a new thread @long", async () => {
     const run = (name: string, text: string) => open({ threads: 1, setup: write(name, text) }).render(one("throws"));
     await refuses(

@@ -267,6 +267,18 @@ describe("listen", () => {
     );
   });
 
+  it("refuses to listen twice, and after it was closed", async () => {
+    const { listening } = await startService();
+    await refuses(listening.listen(), "config.invalid", /: this server listens already\.$/);
+    await listening.close(0);
+    await refuses(
+      listening.listen(),
+      "usage.invalid",
+      /^listen: the server was closed; createServer makes a new one\.$/,
+    );
+    assert.equal(listening.server.listening, false);
+  });
+
   it("refuses invalid options", async () => {
     const { hooks } = await startService();
     await refuses(() => createServer({ hooks, port: 70_000 }), "config.invalid", /"port"/);
