@@ -107,6 +107,7 @@ const PICTURE_ENDINGS: ReadonlySet<string> = new Set([
   ".gif",
   ".tif",
   ".tiff",
+  ".bmp",
 ]);
 
 /** A pattern of paths: a folder, and below it one matcher for each name; "**" stands for any folders. */

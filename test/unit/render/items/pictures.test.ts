@@ -56,6 +56,24 @@ describe("pictures as items", () => {
     assert.deepEqual(readFileSync(path("out/b_1_.png")), readFileSync(path("photos/b.png")));
   });
 
+  it("are BMP files too", async () => {
+    await put("photos/a.png", 1);
+    const [width, height] = [4, 4];
+    const bmp = Buffer.alloc(54 + 3 * width * height);
+    bmp.write("BM");
+    bmp.writeUInt32LE(54, 10);
+    bmp.writeUInt32LE(40, 14);
+    bmp.writeInt32LE(width, 18);
+    bmp.writeInt32LE(height, 22);
+    bmp.writeUInt16LE(24, 28);
+    writeFileSync(path("photos/b.BMP"), bmp);
+    assert.deepEqual(await run(load("x.png"), "photos"), {
+      "a_0_.png": "1.image a.png",
+      "b_1_.png": "1.image b.BMP",
+      "": "2 done, 0 skipped, 0 failed",
+    });
+  });
+
   it("fill {{image}} and {{name}} if the graph has them", async () => {
     await put("photos/in/a.png", 1);
     const graph = {
