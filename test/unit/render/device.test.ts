@@ -228,7 +228,12 @@ describe("--device @long", () => {
 
   it("is refused in one sentence if it names none, or one that cannot be used", async () => {
     const refusals: [args: string[], env: Record<string, string>, code: number, stderr: RegExp][] = [
-      [["--device", "gpu"], {}, 2, /^latentkit: --device: expected auto, cpu or cuda:N, received "gpu"\.\n$/],
+      [
+        ["--device", "gpu"],
+        {},
+        2,
+        /^latentkit: --device: expected auto, cpu or cuda:N, received "gpu"\. --models-device sets where networks run\.\n$/,
+      ],
       [
         ["--device", "cuda:7"],
         {},
