@@ -144,8 +144,8 @@ function sourcesOf(prompt: Prompt, id: string): string[] {
 }
 
 /**
- * A graph without the nodes of unknown classes that its targets do not need, and without what reads them, with a note; the
- * graph itself if there are no targets, or one of them needs such a node.
+ * A graph without the nodes of unknown classes that its targets do not need, and without what reads them, with a note.
+ * Without targets, or if one of them needs such a node, it is the graph itself.
  */
 export function withoutUnknown(graph: Graph, registry: Registry, targets: readonly string[] | undefined): Graph {
   if (targets === undefined) return graph;

@@ -1,5 +1,5 @@
 import type { MessagePort } from "node:worker_threads";
-import type { SentError } from "../../base/errors.js";
+import type { SentError } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { Job } from "../../graph/job.js";
 import type { ModelSettings } from "../../host/checkpoint/settings.js";

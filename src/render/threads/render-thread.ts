@@ -1,6 +1,7 @@
 import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
-import { deserializeError, LatentkitError, type SentError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { deserializeError, type SentError } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { CollectedWrite, WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RunOutcome } from "../result.js";

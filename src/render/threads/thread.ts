@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { LatentkitError, type SentError, serializeError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { memoizeLast } from "../../base/lazy.js";
+import { type SentError, serializeError } from "../../base/sent-error.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { Job } from "../../graph/job.js";
 import { createCache } from "../../graph/memory/cache.js";

@@ -6,7 +6,8 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { LatentkitError } from "latentkit";
-import { atNode, deserializeError, inputError, messageOf, permissionHint, serializeError } from "#src/base/errors.js";
+import { atNode, inputError, messageOf, permissionHint } from "#src/base/errors.js";
+import { deserializeError, serializeError } from "#src/base/sent-error.js";
 import { root, temporaryFolder } from "../../helpers/folders.js";
 
 describe("atNode", () => {

@@ -12,7 +12,7 @@ const MOST_HEADER_BYTES = 8 * 1024;
 /** Boundaries of RFC 2046. */
 const BOUNDARY = /^multipart\/form-data\s*;.{0,200}?boundary=(?:"([^"]{1,70})"|([^\s";,]{1,70}))/i;
 /** A parameter of a part's disposition; .NET quotes no names. */
-const PARAMETER = /;[ \t]{0,8}([a-z]{1,20}\*?)=(?:"([^"]*)"|([^\s";]+))/gi;
+const PARAMETER = /;[ \t]{0,8}([a-z]{1,20}\*?)=(?:"([^"]{0,1000})"|([^\s";]{1,1000}))/gi;
 
 /** Receiver of the parts of a form, in their order. */
 interface PartSink {

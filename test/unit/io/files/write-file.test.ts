@@ -3,7 +3,8 @@ import { execFileSync, fork } from "node:child_process";
 import { mkdirSync, promises, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { deserializeError, LatentkitError, serializeError } from "#src/base/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
+import { deserializeError, serializeError } from "#src/base/sent-error.js";
 import {
   blockingDisk,
   type Disk,

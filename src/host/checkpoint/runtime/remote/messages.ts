@@ -1,5 +1,5 @@
 import type { NetworkMemory } from "../../../../base/bytes.js";
-import type { SentError } from "../../../../base/errors.js";
+import type { SentError } from "../../../../base/sent-error.js";
 import type { EncodedGraph } from "../../onnx/graph.js";
 import type { Target } from "../../onnx/target.js";
 import type { Plan } from "../../session/options.js";

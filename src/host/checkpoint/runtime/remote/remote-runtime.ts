@@ -1,7 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { MessagePort } from "node:worker_threads";
 import { onAbort } from "../../../../base/abort.js";
-import { deserializeError, LatentkitError, serializeError } from "../../../../base/errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
+import { deserializeError, serializeError } from "../../../../base/sent-error.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import {
   type CallOptions,

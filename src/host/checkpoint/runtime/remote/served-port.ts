@@ -1,6 +1,7 @@
 import type { MessagePort } from "node:worker_threads";
 import { interruption, onAbort } from "../../../../base/abort.js";
-import { deserializeError, LatentkitError, serializeError } from "../../../../base/errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
+import { deserializeError, serializeError } from "../../../../base/sent-error.js";
 import { Tensor } from "../../../../tensor/tensor.js";
 import type { FileHashes } from "../../files/file-hashes.js";
 import type { CallOptions, Feeds, OwnRuntime, RunResult, Stage } from "../../session/runtime.js";

@@ -84,7 +84,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
   return { kind: "created", seq: Number(row!.seq), wakes: wakes.texts.length };
 }
 
-/** Lets the waiting run of a session that would start last wait for one that goes in front, if there is no room for both. */
+/** Lets the waiting run of a session that would start last wait for one that goes in front, unless there is room for both. */
 async function makeWay(tx: Transaction, session: number): Promise<void> {
   await tx.query(
     `UPDATE lk.runs SET active = false
