@@ -1,7 +1,8 @@
 import { LatentkitError } from "../base/errors.js";
 import { suggest } from "../base/suggest.js";
-import { METADATA_POLICIES, type MetadataPolicy } from "../graph/job.js";
-import { type ClassAliases, parseGraph } from "../graph/parse.js";
+import { type Job, METADATA_POLICIES, type MetadataPolicy } from "../graph/job.js";
+import { type ClassAliases, findDefinition, parseGraph } from "../graph/parse.js";
+import { neededBy } from "../graph/topology.js";
 import { writeFailed } from "../io/files/write-file.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
@@ -20,16 +21,24 @@ type RenderArguments = ArgumentsOf<"render">;
 /** The graph of a command line, and the options of its one run. */
 export async function renderOptions(args: RenderArguments, terminal: Terminal, signal: AbortSignal) {
   const { source, models, isQuiet, isNeeded, options } = readOptions(args, terminal);
-  if (writesFiles(source)) await requireWritable(options.outputDir);
+  if (writesFiles(source, options)) await requireWritable(options.outputDir);
   const set = drawSeeds(source, options, args.get("quiet") ? () => {} : terminal.err);
   const host = await openHost(models, terminal, { isQuiet, isNeeded, signal });
   return { source, options: { ...options, set, signal, host } };
 }
 
-const writesFiles = ({ graph }: GraphSource): boolean =>
-  Object.values(parseGraph(graph).prompt).some(
-    (node) => defaultRegistry.get(String((node as { class_type?: unknown }).class_type))?.writesFiles === true,
-  );
+/** Whether a node that may run writes files. */
+function writesFiles(
+  { graph }: GraphSource,
+  { targets, classAliases }: Pick<Job, "targets" | "classAliases">,
+): boolean {
+  const parsed = parseGraph(graph, { classAliases });
+  const ids = targets === undefined ? parsed.ids : [...neededBy(parsed, targets)];
+  return ids.some((id) => {
+    const { class_type: type } = parsed.prompt[id] as { class_type?: unknown };
+    return findDefinition(parsed, String(type), defaultRegistry)?.writesFiles === true;
+  });
+}
 
 /** Fails with file.write-failed before a long run whose files the folder would not take. */
 async function requireWritable(folder: string): Promise<void> {

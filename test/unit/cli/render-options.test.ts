@@ -127,5 +127,7 @@ describe("options of saved pictures", () => {
     assert.equal(code, 1);
     assert.ok(!out.includes("node-start"), out);
     assert.match(err, /^latentkit: Cannot write ".*below": a part of the path is not a folder \(ENOTDIR\)\.\n$/);
+    const unneeded = await run("--out", join(file, "below"), "--targets", "1");
+    assert.equal(unneeded.code, 0, unneeded.err);
   });
 });
